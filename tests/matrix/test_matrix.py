@@ -162,7 +162,7 @@ TOLD = [
     ("postgres", "trino", """select '{"a": {"b": 1}}'::jsonb ->> 'a'""", "Objects and lists"),
     ("sqlite", "trino", """select json_extract('{"a": [1, 2]}', '$.a')""", "Objects and lists"),
     ("sqlite", "trino", "select round(l_extendedprice * 0.1, 2) from lineitem where l_orderkey = 1", "round()"),
-    ("sqlite", "trino", "select group_concat(distinct n_regionkey) from nation", "no order"),
+    ("sqlite", "trino", "select group_concat(distinct n_regionkey) from nation", "without an order"),
 ]
 
 

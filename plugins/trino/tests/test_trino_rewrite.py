@@ -220,7 +220,7 @@ TOLD = [
     ("postgres", "select round(a) from t", "halves"),
     ("postgres", "select a ->> 'b' from t", "Objects and lists"),
     ("sqlite", "select round(a, 2) from t", "half"),
-    ("sqlite", "select group_concat(a) from t", "no order"),
+    ("sqlite", "select group_concat(a) from t", "without an order"),
     ("sqlite", "with recursive c as (select 1 as n union all select n + 1 from c) select n from c", "10 steps"),
 ]
 

@@ -1,1 +1,1 @@
-"""Trino for dragoman. `plugin.py` is where to begin."""
+"""Trino for dragoman. Start reading in `plugin.py`."""

@@ -1,4 +1,4 @@
-"""What is wrong with a plan, and what would help."""
+"""Warnings about a plan, with remedies."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from dragoman_trino.partitions import source
 from dragoman_trino.tables import SYSTEM_CATALOG, SYSTEM_SCHEMA, Scan
 
 MANY_ROWS = 10_000
-"""Rows from which on reading a whole partitioned table is worth a warning."""
+"""The number of rows from which reading a whole partitioned table gets a warning."""
 MANY_BYTES = 10 * 2**30
 MANY_PAIRS = 1_000_000
 MOST = 5
-"""Warnings shown; nobody would read more."""
+"""The most warnings that are shown."""
 _SHOWN = 10
 _UNITS = ("bytes", "kB", "MB", "GB", "TB", "PB")
 
 Partitioned = Mapping[Relation, Collection[str]]
-"""What tables are partitioned by."""
+"""The partitioning of tables."""
 
 
 def warnings(plan: Node, scans: Sequence[Scan], partitioned: Partitioned) -> tuple[str, ...]:
-    """Return what to watch out for in a plan, the gravest kinds first, each said once."""
+    """Return warnings about a plan, the most serious kinds first, each once."""
     own = [scan for scan in scans if not _is_system(scan.relation)]
     found = (*_cross_joins(plan), *_whole_tables(own, partitioned), *_much(own), *_unknown(own))
     return tuple(dict.fromkeys(found))[:MOST]
@@ -68,7 +68,7 @@ def _cross_joins(plan: Node) -> Iterator[str]:
             yield f"Cross join over about {left * right:.0f} pairs of rows: {_JOIN}."
 
 
-_JOIN = "is a join condition missing? Only columns compared with = are joined otherwise"
+_JOIN = "a join condition may be missing. Only columns compared with = are joined otherwise"
 
 
 def _rows(count: float | None) -> str:
@@ -100,6 +100,7 @@ def _unknown(scans: Sequence[Scan]) -> Iterator[str]:
     if names:
         more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
         yield (
-            f"There are no statistics of {', '.join(names[:_SHOWN])}{more}: the query may read far more than it seems,"
-            " and joins may run in a bad order; ANALYZE by the operator gives some."
+            f"There are no statistics of {', '.join(names[:_SHOWN])}{more}: the query may read "
+            "far more than expected, and joins may run in a bad order. The administrator can "
+            "create them with ANALYZE."
         )

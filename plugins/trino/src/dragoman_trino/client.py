@@ -19,24 +19,25 @@ from dragoman_trino.protocol import Exchange, Page, ServerError, TooMuch
 T = TypeVar("T")
 
 GRACE: Final = 2.0
-"""Seconds that ending a statement may take before it is left to itself."""
+"""Seconds that ending a statement may take before it is abandoned."""
 LATE: Final = 1.0
-"""Seconds the server has to enforce the deadline, which it looks at once a second, before we do."""
+"""Seconds that the server gets to enforce the deadline, which it checks once a second, before we do."""
 MOST_BYTES: Final = 64 * 1024 * 1024
-"""Of one answer to an internal statement."""
+"""The most bytes of one answer to an internal statement."""
 MOST_IN_ALL: Final = 512 * 1024 * 1024
-"""Bytes of all its answers."""
+"""The most bytes of all its answers."""
 CATALOG_STATEMENTS: Final = 4
-"""Of ours at once: many catalogs may be read, of which some do not answer."""
+"""The most internal statements at once: many catalogs may be read, and some of them may not answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sent:
-    """A statement and how it is sent. `most`: bytes that are read of one answer. `headers` go beside the usual ones.
+    """A statement and how it is sent. `most`: the bytes that are read of one answer. `headers`: beside the usual ones.
 
-    Errors speak of `about`, the caller's part of `statement`, where that is not `sql` itself.
-    `slot`: which it occupies until it has ended in the server. `user`: whom it runs as, if not as configured. `blind`:
-    its plan does not follow what the server has counted of tables.
+    - `about`: the caller's part of `statement`, if that is not `sql` itself. Errors refer to it.
+    - `slot`: the slot it occupies until it has ended in the server.
+    - `user`: the user it runs as, if not the configured one.
+    - `blind`: its plan must not depend on the server's statistics of tables.
     """
 
     sql: str
@@ -52,7 +53,7 @@ class Sent:
 
 
 class Running:
-    """A statement under way; `page` asks for its answers one after another."""
+    """A running statement. `page` reads its answers one after another."""
 
     def __init__(self, threads: Threads, connector: Connector, sent: Sent) -> None:
         self._threads = threads
@@ -64,11 +65,11 @@ class Running:
 
     @property
     def headers(self) -> Mapping[str, str]:
-        """Those of the answers so far, named in lower case."""
+        """The headers of the answers so far, with names in lower case."""
         return self._exchange.headers
 
     async def page(self, handle: Callable[[Page], T]) -> T | None:
-        """Return what `handle` makes of the next page, in a thread; None at the end. Raises `DragomanError`s."""
+        """Return the result of `handle` for the next page, in a thread; None at the end. Raises `DragomanError`s."""
 
         def ask() -> T | None:
             with translate_errors(self._connector.database.name, self._sent.statement, self._sent.about):
@@ -95,7 +96,7 @@ class Running:
         return self._exchange.page()
 
     async def end(self) -> set[asyncio.Future[Any]]:
-        """End it in the server unless it has ended there; return what has not come to its end in `GRACE` seconds."""
+        """End it in the server unless it has ended there. Return work that has not ended within `GRACE` seconds."""
         if self._exchange.over and (self._asked is None or self._asked.done()):
             return set()
         jobs: set[asyncio.Future[Any]] = {self._threads.start(self._exchange.cancel)}
@@ -122,26 +123,26 @@ def _rows(page: Page) -> list[list[Any]]:
 
 
 def _measure(page: Page) -> tuple[list[list[Any]], int]:
-    """All rows of an answer, and their bytes."""
+    """Return all rows of an answer, and their bytes."""
     if page.cut:
         raise TooMuch(page.size)
     return page.rows(), page.size
 
 
 async def _wait_until_gone(ending: asyncio.Task[set[asyncio.Future[Any]]]) -> None:
-    """Return once a statement has ended, and whatever did not come to its end in time."""
+    """Return once a statement has ended, and everything that did not end in time."""
     if left := await asyncio.shield(ending):
         await asyncio.wait(left)
 
 
 def _retrieve(job: asyncio.Future[Any]) -> None:
-    """Fetch the outcome of what nobody waits for any more: asyncio would report it."""
+    """Retrieve the outcome of abandoned work, since asyncio would report it."""
     if not job.cancelled():
         job.exception()
 
 
 class Client:
-    """Sends statements to one server, at most `size` at once. It is created without I/O."""
+    """Sends statements to one server, at most `size` at once. Created without I/O."""
 
     def __init__(self, database: Database, size: int = CATALOG_STATEMENTS) -> None:
         self._name = database.name
@@ -154,13 +155,13 @@ class Client:
     async def rows(self, sql: str, *, timeout: float = 30.0) -> list[list[Any]]:
         """Run an internal statement and return its rows: raw values of the protocol, text, bool, int, float or lists.
 
-        Raises `DragomanError`s; whatever ends it early ends it in the server too.
+        Raises `DragomanError`s. Anything that ends it early ends it in the server too.
         """
         async with self.slot(timeout) as slot:
             return await self.all_rows(Sent(sql=sql, timeout=timeout, slot=slot))
 
     async def all_rows(self, sent: Sent) -> list[list[Any]]:
-        """Run a statement and return its rows, in the slot that it has, if it has one."""
+        """Run a statement and return its rows, in its own slot, if it has one."""
         rows: list[list[Any]] = []
         left = MOST_IN_ALL
         async with self.run(sent) as running:
@@ -175,18 +176,18 @@ class Client:
     async def headers(
         self, sql: str, timeout: float, headers: Mapping[str, str], user: str | None = None
     ) -> Mapping[str, str]:
-        """Run a statement that answers in headers, and return those, named in lower case."""
+        """Run a statement that answers in headers, and return those, with names in lower case."""
         async with self.run(Sent(sql=sql, timeout=timeout, headers=headers, user=user)) as running:
             while await running.page(_rows) is not None:
                 pass
             return running.headers
 
     def slot(self, seconds: float) -> AbstractAsyncContextManager[Slot]:
-        """Hold one of the slots for statements. Raises `Busy` when none comes free in time."""
+        """Hold one of the slots for statements. Raises `Busy` if none comes free in time."""
         return self._slots.hold(seconds)
 
     def _busy(self, outliving: int) -> Busy:
-        stuck = f"; {outliving} of them wait for the server to end what it was told to" if outliving else ""
+        stuck = f"; {outliving} of them wait for the server to end abandoned queries" if outliving else ""
         return Busy(
             f"{self._size} queries run on the database {self._name!r} already{stuck}.",
             suggestion="Try again in a moment, or run fewer queries at once.",
@@ -194,30 +195,30 @@ class Client:
 
     @asynccontextmanager
     async def run(self, sent: Sent) -> AsyncGenerator[Running]:
-        """Send a statement; leaving ends it in the server, whatever strikes the caller meanwhile."""
+        """Send a statement. Leaving ends it in the server, even if the caller is cancelled meanwhile."""
         running = Running(self._threads, self.connector, sent)
         try:
             yield running
         finally:
-            # In a task of its own: a cancellation may strike at every await.
+            # In a task of its own: a cancellation may come at every await.
             ending = self.later(running.end())
             if sent.slot is not None:
                 sent.slot.work.add(asyncio.get_running_loop().create_task(_wait_until_gone(ending)))
             await asyncio.shield(ending)
 
     def later(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-        """Let some work end by itself; `settle` waits for it."""
+        """Let some work end by itself. `settle` waits for it."""
         task = asyncio.get_running_loop().create_task(work)
         self._ending.add(task)
         task.add_done_callback(self._ending.discard)
         return task
 
     async def settle(self) -> None:
-        """Wait for what ends by itself."""
+        """Wait for work that ends by itself."""
         await asyncio.gather(*self._ending, return_exceptions=True)
 
     async def aclose(self) -> None:
-        """Close the connections, once what is ending has ended."""
+        """Close the connections once running work has ended."""
         await self.settle()
         self.connector.close()
         self._threads.stop()

@@ -1,4 +1,4 @@
-"""Several pieces of work at once."""
+"""Runs several pieces of work concurrently."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ async def together(first: Coroutine[Any, Any, A], second: Coroutine[Any, Any, B]
 @overload
 async def together(*work: Coroutine[Any, Any, A]) -> tuple[A, ...]: ...
 async def together(*work: Coroutine[Any, Any, Any]) -> tuple[Any, ...]:
-    """Do all of it at once and return the results in order. When one fails, the others are ended."""
+    """Run all works concurrently and return their results in order. If one fails, the others are ended."""
     tasks = [asyncio.ensure_future(each) for each in work]
     try:
         return tuple(await asyncio.gather(*tasks))

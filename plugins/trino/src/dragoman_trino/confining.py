@@ -1,8 +1,8 @@
-"""Holds callers to parts of relations: where a statement names one, a subquery stands in its place.
+"""Confines callers to parts of relations: a subquery replaces each relation that a statement names.
 
-A subquery of rows is fenced: the server evaluates no condition of the query around it below a LIMIT. It leaves a LIMIT
-out where it knows that fewer rows come, as from some views; of a union with a branch whose condition it cannot know to
-fail it never does.
+A subquery with a row filter has a fence: the server evaluates no condition of the outer query below a LIMIT. It removes
+a LIMIT if it knows that fewer rows come, as from some views. It never removes one from a union with a branch of which
+it cannot know that its condition is false.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ _TYPES = {"user": "varchar", "groups": "array(varchar)"}
 def confine(statement: Statement, named: Sequence[NamedPart]) -> Confined:
     """Return a statement with a subquery in place of each relation of which callers have a part.
 
-    Raises `Unsupported` for older versions of a table, and for statements that only tell of tables.
+    Raises `Unsupported` for older versions of a table, and for statements that only describe tables.
     """
     parts = {each.offset: part for each, part in named if part is not None}
     mentions = Statements(statement.text).read().mentions
     if statement.tokens[0].text.upper() in {"EXPLAIN", "SHOW", "DESCRIBE", "DESC"}:
         raise Unsupported(
-            "You see a part of these tables, so nothing is shown of the whole.",
+            "You may see only a part of these tables, so facts about the whole are not shown.",
             suggestion="Use describe_table for columns.",
         )
     return _Splicing(statement).splice([(each, parts[each.offset]) for each in mentions if each.offset in parts])
@@ -43,14 +43,14 @@ def confine(statement: Statement, named: Sequence[NamedPart]) -> Confined:
 
 @lru_cache(maxsize=1024)
 def _check_names(expression: Expression) -> None:
-    """Raise `Unsupported` for a relation without a schema: a query could give its name a meaning of its own."""
+    """Raise `Unsupported` for a relation without a schema: a query could give its name another meaning."""
     for mention in Statements(f"SELECT {expression.write(lambda _: 'NULL')}").read().mentions:
         if mention.relation.schema is None:
             raise Unsupported(f"{mention.relation.name} stands in a filter or mask without its schema.")
 
 
 class _Splicing:
-    """Puts subqueries into a statement; parameters stand in the order of the text."""
+    """Inserts subqueries into a statement. Parameters keep the order of the text."""
 
     def __init__(self, statement: Statement) -> None:
         self._statement = statement
@@ -74,12 +74,12 @@ class _Splicing:
         return Confined(self._text, tuple(self._parameters), tuple(self._replaced))
 
     def _copy(self, end: int) -> None:
-        """Take over the caller's own text as far as `end`."""
+        """Copy the caller's own text up to `end`."""
         self._text += self._statement.text[self._done : end]
         self._parameters += [place for place, start in enumerate(self._own) if self._done <= start < end]
 
     def _relation(self, mention: Mention, part: ConfinedRelation) -> str:
-        """What stands where a relation was named."""
+        """Return the text that replaces a relation's name."""
         alias = "" if mention.aliased else f" AS {quote(part.relation.name)}"
         rows = self._rows(part)
         match mention.form:

@@ -1,4 +1,4 @@
-"""Where a server is, and as whom and with which settings a statement is sent to it."""
+"""The server's address, and the user and settings with which a statement is sent to it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 IDLE_CONNECTIONS: Final = 10
 NOBODY: Final = "dragoman"
-"""The user where nobody signs in and none is configured: the server wants some name."""
+"""The user if nobody signs in and none is configured: the server requires a name."""
 DEADLINE: Final = "query_max_run_time"
 STATISTICS: Final = "enable_stats_calculator"
 OURS: Final = (DEADLINE, STATISTICS)
@@ -27,9 +27,9 @@ _REFUSALS = frozenset({"PERMISSION_DENIED", "INVALID_SESSION_PROPERTY"})
 
 
 class Connector:
-    """Makes sessions of one server; they share its connections and nothing else. Safe in threads.
+    """Creates sessions for one server, which share only its connections. Thread-safe.
 
-    Raises `ConfigurationError` for settings that cannot go together.
+    Raises `ConfigurationError` for settings that contradict each other.
     """
 
     def __init__(self, database: Database) -> None:
@@ -40,7 +40,7 @@ class Connector:
         if database.identity == "user" and self.options.session_user:
             raise ConfigurationError(
                 f"databases.{database.name}: statements run as the caller and as options.session_user.",
-                suggestion="Take session_user out: who signs in impersonates the callers.",
+                suggestion="Remove session_user: the user who signs in impersonates the callers.",
             )
         self.secure = self._secure()
         if not (self.options.transactions or database.accept_unenforced):
@@ -51,7 +51,7 @@ class Connector:
         self.host = database.host or "localhost"
         self.port = database.port or (443 if self.secure else 8080)
         self.refused: set[str] = set()
-        """Which of its properties that are ours to set the server does not let us set."""
+        """Our session properties that the server does not allow us to set."""
         self._lock = threading.Lock()
         self._adapter: HTTPAdapter | None = None
         self._method: Authentication | None = None
@@ -69,7 +69,7 @@ class Connector:
 
     @property
     def origin(self) -> str:
-        """Scheme, host and port."""
+        """The scheme, host and port."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{'https' if self.secure else 'http'}://{host}:{self.port}"
 
@@ -82,10 +82,10 @@ class Connector:
         *,
         blind: bool = False,
     ) -> requests.Session:
-        """Return a session for one statement: whatever the server answers, the next statement has another one.
+        """Return a session for one statement: whatever the server answers, the next statement gets another one.
 
-        The engine ends the statement after `seconds`; `headers` and `tags` go with it, beside the configured ones. It
-        runs as `user`, where that is given. A `blind` one is planned without what the engine has counted of tables.
+        The engine ends the statement after `seconds`. `headers` and `tags` are sent beside the configured ones. It runs
+        as `user`, if given. A `blind` one is planned without the engine's statistics of tables.
         """
         import requests
 
@@ -95,12 +95,12 @@ class Connector:
         self._connect(session)
         sign_in(session, self._method)
         session.headers.update(self._headers(tags, user or self._acting, self._properties(seconds, blind)))
-        # Packing takes the server longer than a network that is worth a gateway takes for its small pages.
+        # For its small pages, the server takes longer to compress than a good network takes to send them.
         session.headers.update({"Accept-Encoding": "identity", **headers})
         return session
 
     def _headers(self, tags: tuple[str, ...], user: str | None, properties: Mapping[str, str]) -> dict[str, str]:
-        """The headers that say who asks and with which settings."""
+        """Return the headers that name the user and the settings."""
         from trino.client import ClientSession, TrinoRequest
         from trino.constants import HEADER_ENCODING, HEADER_USER
 
@@ -118,25 +118,25 @@ class Connector:
             timezone=options.timezone,
         )
         told: Mapping[str, str | None] = TrinoRequest(self.host, self.port, session).http_headers
-        # Results come in the answers themselves, never through a storage of the server's; and who signs in without a
-        # configured name is called what the server calls them.
+        # Results come in the answers themselves, never through a storage of the server. A user who signs in without a
+        # configured name gets the name that the server gives.
         left_out = {HEADER_ENCODING, "" if user or self.way == "none" else HEADER_USER}
         return {name: value for name, value in told.items() if value and name not in left_out}
 
     def learn(self, error: Mapping[str, Any]) -> bool:
-        """Whether a failure tells that the server does not let us set a property of ours; we stop trying."""
+        """Return whether a failure shows that the server refuses one of our properties. We then stop setting it."""
         message = error.get("message", "") if error.get("errorName") in _REFUSALS else ""
         refused = {name for name in OURS if name in message}
         self.refused |= refused
         return bool(refused)
 
     def _properties(self, seconds: float, blind: bool) -> dict[str, str]:
-        """The properties that are ours to set, beside the configured ones."""
+        """Return our session properties, which are sent beside the configured ones."""
         wanted = {DEADLINE: f"{max(1, round(seconds * 1000))}ms", **({STATISTICS: "false"} if blind else {})}
         return {name: value for name, value in wanted.items() if name not in self.refused}
 
     def _connect(self, session: requests.Session) -> None:
-        """Give a session the connections all share, and what the environment says about the way there."""
+        """Give a session the shared connections, and the environment's settings such as proxies."""
         from requests.adapters import HTTPAdapter
 
         with self._lock:
@@ -167,6 +167,6 @@ class Connector:
 
 
 def _part(path: str | None, place: int) -> str | None:
-    """A part of `catalog/schema`, as a URL has it."""
+    """Return a part of `catalog/schema`, as a URL has it."""
     parts = path.split("/") if path else []
     return parts[place] if place < len(parts) else None

@@ -1,4 +1,4 @@
-"""The demo's lake: the data of TPC-H, which the server makes up as it is asked."""
+"""The demo's lake: the data of TPC-H, which the server generates when it is read."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _KEYS = (
 
 
 def build() -> Sequence[Database]:
-    """Start a server, which the first time is fetched, and return its database configured.
+    """Start a server, which is downloaded the first time, and return its configured database.
 
-    The server runs as long as this process and is started again by whoever uses the database later. Raises
-    `DialectError` when it cannot be had.
+    The server runs as long as this process, and is started again when somebody uses the database later. Raises
+    `DialectError` if it cannot be installed.
     """
     try:
         for part in ("server-core", *CATALOGS):

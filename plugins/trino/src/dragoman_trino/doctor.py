@@ -1,8 +1,8 @@
-"""What the configured user could do if all protections failed, asked of the server's own access control.
+"""What the configured user could do if all protections failed, according to the server's own access control.
 
-Nothing is changed to find out. What would write is only validated: the server looks at the user's rights and runs
-nothing. The other statements have no effect: a catalog that is there already, a query that never ran; or one that is
-left to the client (SET: the server answers with what to send from then on, which ours ignores).
+The checks change nothing. Statements that would write are only validated: the server checks the user's rights and runs
+nothing. The other statements have no effect: a catalog that exists already, a query that never ran, or SET, which is
+left to the client (the server answers with settings to send from then on, which ours ignores).
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ if TYPE_CHECKING:
     from dragoman_trino.client import Client
 
 MOST_TRIED = 20
-"""Schemas, and tables, that are tried: a lake has thousands, and rights seldom differ from one to the next."""
+"""The number of schemas, and of tables, that are tried: a lake has thousands, and their rights seldom differ."""
 AT_ONCE = 2
-"""Statements asked at once: callers wait for the same places, and a gateway looks while they do."""
+"""The number of statements at once: callers wait for the same slots while the doctor works."""
 SHOWN = 5
 PROBE = "dragoman_probe"
-"""No table and no user has this name."""
+"""A name that no table and no user has."""
 READ_ONLY_CONNECTORS = frozenset({"system", "tpch", "tpcds", "jmx", "prometheus", "loki", "example_http"})
-"""They cannot write, whatever the server's access control allows."""
+"""Statements that cannot write, whatever the server's access control allows."""
 UNKNOWN_QUERY = "CALL system.runtime.kill_query('20010101_000000_00000_aaaaa', 'dragoman doctor')"
 
 _GRAVITY = {"danger": 0, "warning": 1, "note": 2}
 
 
 async def examine(client: Client, database: Database) -> list[Finding]:
-    """Return what was found, worst first. Raises `ConnectionFailed`."""
+    """Return the findings, worst first. Raises `ConnectionFailed`."""
     user = str((await client.rows("SELECT current_user"))[0][0])
     doctor = _Doctor(client, database, user, asyncio.Semaphore(AT_ONCE))
     found = await together(
@@ -56,7 +56,7 @@ async def examine(client: Client, database: Database) -> list[Finding]:
 
 @dataclass(frozen=True, slots=True)
 class _Doctor:
-    """Makes the checks; each returns what it found."""
+    """Makes the checks. Each returns its findings."""
 
     client: Client
     database: Database
@@ -64,7 +64,7 @@ class _Doctor:
     turns: asyncio.Semaphore
 
     async def writing(self) -> Sequence[Finding]:
-        """Could tables be made or filled?"""
+        """Check whether tables could be created or filled."""
         schemas = await self._schemas()
         tables = await self._tables(schemas)
         made, filled = await together(self._list_allowed(schemas, _creation), self._list_allowed(tables, _insertion))
@@ -84,7 +84,7 @@ class _Doctor:
         )
 
     async def catalogs(self) -> Sequence[Finding]:
-        """Could catalogs be added? `system` is there already."""
+        """Check whether catalogs could be added. `system` exists already."""
         if not await self._succeeds("CREATE CATALOG IF NOT EXISTS system USING system"):
             return ()
         return (
@@ -98,11 +98,11 @@ class _Doctor:
         )
 
     async def impersonation(self) -> Sequence[Finding]:
-        """Could other users be impersonated?"""
+        """Check whether other users could be impersonated."""
         if not await self._succeeds(f"SET SESSION AUTHORIZATION {PROBE}"):
             return ()
         rule = {"impersonation": [{"original_user": self.user, "new_user": ".*", "allow": False}]}
-        delegated = self.database.identity == "user"  # then callers, and nobody else
+        delegated = self.database.identity == "user"  # then only callers are
         if delegated:
             rule = {"impersonation": [{"original_user": self.user, "new_user": "CALLERS", "allow": True}]}
         return (
@@ -115,7 +115,10 @@ class _Doctor:
         )
 
     async def killing(self) -> Sequence[Finding]:
-        """Could others' queries be ended by the procedure for it? None has the identifier that is given."""
+        """Check whether the procedure that ends others' queries could be called.
+
+        No query has the identifier that is used.
+        """
         error = await self._outcome(UNKNOWN_QUERY)
         if error is None or error.context.get("error_name") != "NOT_FOUND":
             return ()
@@ -131,7 +134,7 @@ class _Doctor:
         )
 
     async def watching(self) -> Sequence[Finding]:
-        """Can others' statements be read? Only seen while there are some."""
+        """Check whether others' statements can be read. This shows only while there are some."""
         rows = await self._rows('SELECT count(*) FROM system.runtime.queries WHERE "user" <> current_user')
         if not rows or not rows[0][0]:
             return ()
@@ -146,7 +149,7 @@ class _Doctor:
         )
 
     async def properties(self) -> Sequence[Finding]:
-        """Could a statement change the settings it runs with?"""
+        """Check whether a statement could change the settings it runs with."""
         if not await self._succeeds("SET SESSION join_distribution_type = 'AUTOMATIC'"):
             return ()
         rules = [{"user": self.user, "property": "query_max_.*", "allow": True}, {"user": self.user, "allow": False}]
@@ -161,7 +164,7 @@ class _Doctor:
         )
 
     async def signing_in(self) -> Sequence[Finding]:
-        """Does the server take a user's name for who it is?"""
+        """Check whether the server accepts a user's name without proof."""
         options = self.client.connector.options
         if self.database.password or options.token or options.cert or options.auth:
             return ()
@@ -177,7 +180,7 @@ class _Doctor:
         )
 
     async def functions(self) -> Sequence[Finding]:
-        """Does the server have functions the shipped lists do not know, or call one changing that they let pass?"""
+        """Check for functions that the shipped lists do not know, and for allowed ones that change something."""
         rows = await self._rows("SHOW FUNCTIONS")
         passing = sort_out(read_policy(), [(row[0], row[3], row[4]) for row in rows])
         here, shipped = frozenset[str]().union(*passing.values()), load_allowed().functions
@@ -187,7 +190,8 @@ class _Doctor:
                 Finding(
                     severity="note",
                     subject="unlisted_functions",
-                    message=f"This server has functions that were not reviewed yet and are refused: {_some(unknown)}.",
+                    message="This server has functions that were not reviewed yet, and they are "
+                    f"refused: {_some(unknown)}.",
                     remedy="Upgrade dragoman-trino; until then allow those that are needed by"
                     f" databases.{self.database.name}.allow_functions.",
                 )
@@ -197,16 +201,17 @@ class _Doctor:
                 Finding(
                     severity="warning",
                     subject="changed_functions",
-                    message=f"The lists let functions pass that this server calls changing: {_some(changed)}.",
+                    message="The lists allow functions that this server declares as changing "
+                    f"something: {_some(changed)}.",
                     remedy="Report it to dragoman-trino: a later server changed what they do.",
                 )
             )
         return findings
 
-    # Asking
+    # Queries
 
     async def _schemas(self) -> list[Relation]:
-        """Schemas of catalogs that may be written to, the default one first; as names of tables that are not there."""
+        """Return schemas of catalogs that may be written to, the default one first, as names of missing tables."""
         catalogs = [row[0] for row in await self._rows(queries.CATALOGS[0]) if row[1] not in READ_ONLY_CONNECTORS]
         told = await together(*(self._rows(queries.schemas(catalog)) for catalog in catalogs))
         places = [(catalog, name) for catalog, rows in zip(catalogs, told, strict=True) for (name,) in rows]
@@ -233,7 +238,7 @@ class _Doctor:
         return await self._outcome(sql) is None
 
     async def _rows(self, sql: str) -> list[list[Any]]:
-        """Rows; none when the server does not tell them to this user."""
+        """Return rows; none if the server does not show them to this user."""
         try:
             return await self._ask(sql)
         except ConnectionFailed:
@@ -242,7 +247,7 @@ class _Doctor:
             return []
 
     async def _outcome(self, sql: str) -> DragomanError | None:
-        """The error of a statement, None when it succeeds."""
+        """Return the error of a statement; None if it succeeds."""
         try:
             await self._ask(sql)
         except ConnectionFailed:
@@ -266,7 +271,7 @@ def _insertion(table: Relation) -> str:
 
 
 def _list(relations: Sequence[Relation]) -> str:
-    """Tables, or the schemas of those that are not there, each once."""
+    """Return tables as text, or the schemas of missing ones, each once."""
     names = dict.fromkeys(f"{each.catalog}.{each.schema}" if each.name == PROBE else str(each) for each in relations)
     return _some(list(names))
 

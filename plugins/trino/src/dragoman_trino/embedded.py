@@ -1,4 +1,4 @@
-"""A server that lives only while somebody uses it: the demo's. It keeps nothing, so there is nothing to open again."""
+"""A server that lives only while somebody uses it: the demo's. It keeps nothing, so nothing must be opened again."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from dragoman_trino.testing import Server
 
 PATIENCE: Final = 120.0
-"""Seconds to wait for it where nobody waits for an answer."""
+"""Seconds to wait for it if no caller waits."""
 
 _lock = threading.Lock()
 _starting: dict[int, threading.Thread] = {}
@@ -23,7 +23,7 @@ _running: dict[int, Server] = {}
 def wake(database: str, port: int, seconds: float = PATIENCE) -> None:
     """Start the server of a port unless one listens there, and wait. It ends with this process. Blocking.
 
-    Raises `ConnectionFailed` when it cannot be started, or not in time: then it goes on starting.
+    Raises `ConnectionFailed` if it cannot be started, or not in time; it then goes on starting.
     """
     with _lock:
         starting = _starting.get(port)

@@ -33,13 +33,13 @@ from dragoman_trino.transactions import HEADER, UsersTransactions
 from dragoman_trino.types import type_text
 
 REMEMBERED: Final = 200
-"""Statements whose parameters' types are remembered, the least recently used forgotten first."""
+"""The number of statements whose parameter types are remembered. The least recently used is dropped first."""
 SLACK: Final = 4 * 1024 * 1024
-"""Bytes of one answer that are read beyond what the caller may get; the server's answers are usually smaller."""
+"""The bytes of one answer that are read beyond what the caller may get. The server's answers are usually smaller."""
 MOST_ROWS: Final = 100_000
-"""Of a plan."""
+"""The most bytes of a plan."""
 MOST_OF_A_PLAN: Final = 8 * 1024 * 1024
-"""Bytes, unless an answer may be large."""
+"""The most bytes of an answer that is not expected to be large."""
 _TAG = "".join(chr(code) for code in range(0x20, 0x7F) if chr(code) not in ',%"')
 
 
@@ -58,12 +58,12 @@ class TrinoExecutor(Executor):
 
     @asynccontextmanager
     async def _open(self, request: Request, about: str) -> AsyncGenerator[RowStream]:
-        """Run a statement of which `about` is the part that is the caller's."""
+        """Run a statement of which `about` is the caller's part."""
         async with self._client.slot(request.limits.timeout) as slot, AsyncExitStack() as opened:
             try:
                 reader = await self._start(opened, await self._prepare(request, about, slot), request.limits)
             except (InvalidSql, ParameterError):
-                # What its parameters were remembered to be may have changed with its tables.
+                # The remembered types of its parameters may have changed with its tables.
                 self._inputs.pop((_user(request), plans.split_statement(request.statement, about)[1]), None)
                 raise
             yield RowStream(reader.columns, reader.batches())
@@ -72,7 +72,7 @@ class TrinoExecutor(Executor):
         try:
             return await self._begin(opened, sent, limits)
         except UnknownTransaction:
-            # The server was started anew since it was begun.
+            # The server was restarted since the transaction began.
             self._transactions.of(sent.user).forget()
             await opened.aclose()
             return await self._begin(opened, sent, limits)
@@ -87,7 +87,7 @@ class TrinoExecutor(Executor):
         return reader
 
     async def _prepare(self, request: Request, about: str, slot: Slot) -> Sent:
-        """The statement of a request as it is sent: as it is, or prepared and run with its parameters."""
+        """Return the statement of a request as it is sent: unchanged, or prepared and run with its parameters."""
         limits = request.limits
         sent = Sent(
             sql=request.statement,
@@ -98,7 +98,7 @@ class TrinoExecutor(Executor):
             tags=_tags(request),
             slot=slot,
             user=_user(request),
-            # Whether a condition of a caller's fails may depend on the plan, and so on what it does not see.
+            # Whether a caller's condition fails may depend on the plan, and so on rows that the caller does not see.
             blind=request.confinement is not None,
         )
         if not request.parameters:
@@ -109,7 +109,7 @@ class TrinoExecutor(Executor):
         return replace(sent, sql=before + parameters.execution(statement, request.parameters, types))
 
     async def _input(self, sent: Sent) -> Sequence[str] | None:
-        """The types of a statement's parameters; None where the server cannot tell them without values."""
+        """Return the types of a statement's parameters; None if the server cannot determine them without values."""
         key = sent.user, sent.statement
         if key in self._inputs:
             self._inputs.move_to_end(key)
@@ -124,7 +124,7 @@ class TrinoExecutor(Executor):
         return types
 
     async def describe(self, request: Request) -> Sequence[Column]:
-        """Return a query's columns: the server analyses it and does not run it."""
+        """Return a query's columns. The server analyses the query and does not run it."""
         sent = Sent(
             sql=parameters.DESCRIBE_OUTPUT,
             statement=request.statement,
@@ -143,13 +143,13 @@ class TrinoExecutor(Executor):
         return await plans.explain(self, request, options)
 
     async def estimate_cost(self, request: Request) -> float | None:
-        """Return the CPU cost of the plan, where Trino has the statistics to tell it."""
+        """Return the CPU cost of the plan, if Trino has the statistics for it."""
         return await plans.estimate_cost(self, request)
 
     async def run(self, statement: str, request: Request) -> list[list[Any]]:
         """Run an internal statement around the caller's, with the request's parameters and deadline; return its rows.
 
-        Inside the read-only transaction, as everything is. Values are JSON values.
+        It runs in the read-only transaction, as everything does. Values are JSON values.
         """
         most = max(4 * request.limits.max_bytes, MOST_OF_A_PLAN)
         limits = Limits(max_rows=MOST_ROWS, max_bytes=most, timeout=request.limits.timeout)
@@ -164,7 +164,7 @@ class TrinoExecutor(Executor):
         return await doctor.examine(self._client, self._database)
 
     async def aclose(self) -> None:
-        """End what was begun ahead and close the connections."""
+        """End the transactions that were begun ahead, and close the connections."""
         await self._transactions.aclose()
         await self._client.aclose()
 
@@ -174,7 +174,7 @@ def _user(request: Request) -> str | None:
 
 
 def _tags(request: Request) -> tuple[str, ...]:
-    """Who asks for what, for the server's own log of queries."""
+    """Return the caller and the tool, for the server's own log of queries."""
     tags: Mapping[str, str] = {"principal": request.principal.name, **request.tags}
     if request.call_id:
         tags = {**tags, "call": request.call_id}

@@ -1,4 +1,4 @@
-"""The one boundary where the server's, the driver's and the network's errors become dragoman's."""
+"""Translates errors of the server, the driver and the network to dragoman's. Nothing else does."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from dragoman_trino.protocol import Cancelled, HttpStatus, ServerError
 
 
 class UnknownTransaction(ConnectionFailed):
-    """The server does not know a transaction it has begun: it is another one, or was started anew."""
+    """The server does not know a transaction that it has begun: it is another server, or was restarted."""
 
 
 _FUNCTION = "Check the function's name and the types of its arguments; CAST where they differ."
@@ -39,7 +39,7 @@ _SMALLER = "Make it smaller: filter earlier, join or sort fewer rows, or look at
 _WRITE = "Only reading is allowed: send a SELECT."
 _SOURCE = "The data source behind this catalog failed; try again, or ask the administrator to look at it."
 
-# The server's name for an error to what it is and what to do.
+# For each error name of the server, the error of ours and the remedy.
 _NAMED: dict[str, tuple[type[DragomanError], str]] = {
     "TABLE_NOT_FOUND": (TableNotFound, "Find its name with search_catalog or list_tables."),
     "COLUMN_NOT_FOUND": (ColumnNotFound, "Look at the columns with describe_table."),
@@ -67,7 +67,7 @@ _NAMED: dict[str, tuple[type[DragomanError], str]] = {
     "INCOMPATIBLE_CLIENT": (WriteDenied, _WRITE),
     "MULTI_CATALOG_WRITE_CONFLICT": (WriteDenied, _WRITE),
     "AUTOCOMMIT_WRITE_CONFLICT": (WriteDenied, _WRITE),
-    "PERMISSION_DENIED": (PermissionDenied, "Ask the administrator for the right, or query something else."),
+    "PERMISSION_DENIED": (PermissionDenied, "Ask the administrator for the right, or query other tables."),
     "DIVISION_BY_ZERO": (QueryError, "Guard the divisor with NULLIF(divisor, 0)."),
     "INVALID_CAST_ARGUMENT": (QueryError, "Some value cannot be cast; TRY_CAST gives NULL instead."),
     "INVALID_FUNCTION_ARGUMENT": (QueryError, "Check the arguments; TRY(...) gives NULL instead of an error."),
@@ -78,7 +78,7 @@ _NAMED: dict[str, tuple[type[DragomanError], str]] = {
     ),
     "MISSING_TABLE": (TableNotFound, "Find its name with search_catalog or list_tables."),
     "USER_CANCELED": (QueryCancelled, ""),
-    "ADMINISTRATIVELY_KILLED": (QueryCancelled, "The operator ended the query; ask for less."),
+    "ADMINISTRATIVELY_KILLED": (QueryCancelled, "The server's administrator ended the query; ask for less."),
     "ADMINISTRATIVELY_PREEMPTED": (QueryCancelled, "The server made room for another query; try again later."),
     "EXCEEDED_TIME_LIMIT": (QueryTimeout, ""),
     "EXCEEDED_CPU_LIMIT": (QueryTimeout, _SMALLER),
@@ -106,25 +106,25 @@ _NAMES = (
     re.compile(r"Schema '(.+?)' (?:does not exist|not found)"),
     re.compile(r"Catalog '(.+?)' (?:does not exist|not found)"),
 )
-# Of the packages that sign in: their messages may hold addresses and names.
+# Packages for signing in: their messages may contain addresses and names.
 _SIGNING_IN = ("trino.", "requests_kerberos.", "requests_gssapi.", "gssapi.", "krb5.", "spnego.")
 MOST_WORDS = 2_000
-"""Characters that are looked at, and shown, of a message of the server's."""
+"""The most characters that are read and shown of a message of the server."""
 _POSITION = re.compile(r"line \d+:\d+: ")
-# A statement in a header that does not parse is refused before it is a query.
+# A statement that does not parse in a header is refused before it is a query.
 _UNPREPARED = re.compile(r"Prepared-Statement header: line (\d+):(\d+): (.+)", re.DOTALL)
-# So are roles and users that are not let in: the answer is the server's traceback, of which this is the first line.
+# The same holds for refused roles and users: the answer is the server's traceback, of which this is the first line.
 _DENIED = re.compile(r"AccessDeniedException: (Access Denied: .+)")
 _CONNECTOR = re.compile(r"io\.trino\.plugin\.(\w+)\.")
-# What messages of a source behind the server may hold: URLs, addresses with a port, files.
+# Parts of messages from a source behind the server: URLs, addresses with a port, files.
 _PRIVATE = re.compile(r"\b[a-z][a-z0-9+.:-]*://\S+|\b[\w.-]+:\d{2,5}\b|(?<![\w.])/[\w.-]+(?:/[\w.-]+)+")
 
 
 @contextlib.contextmanager
 def translate_errors(database: str, statement: str = "", about: str = "") -> Generator[None]:
-    """Raise `DragomanError`s for whatever goes wrong inside.
+    """Raise `DragomanError`s for any error inside.
 
-    `statement`: what the server's positions refer to; `about`: the part of it that is the caller's.
+    `statement`: the text that the server's positions refer to. `about`: the caller's part of it.
     """
     try:
         yield
@@ -141,7 +141,7 @@ def translate_errors(database: str, statement: str = "", about: str = "") -> Gen
         raise _translate_refusal(error, database, statement, about) from None
     except OSError as error:  # requests' own errors are of this kind
         raise _network_error(error, database) from None
-    except msgspec.DecodeError:  # a page of a proxy's, say
+    except msgspec.DecodeError:  # a page of a proxy, for instance
         raise unreachable(database, "what answers there does not speak Trino's protocol") from None
     except UnicodeError:
         raise unreachable(
@@ -184,7 +184,7 @@ def _server_error(error: Mapping[str, Any], database: str, statement: str, about
 
 
 def _connector(error: Mapping[str, Any]) -> dict[str, str]:
-    """The connector that failed, when the server's report tells: the first of whose code is in it."""
+    """Return the connector that failed, if the server's report shows it: the first whose code is in it."""
     failure: Mapping[str, Any] | None = error.get("failureInfo")
     while failure:
         for frame in failure.get("stack") or ():
@@ -195,7 +195,7 @@ def _connector(error: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _offset(line: int, column: int, statement: str, about: str) -> int | None:
-    """Where in the caller's part of the statement; the server counts lines and characters from 1."""
+    """Return the offset in the caller's part of the statement. The server counts lines and characters from 1."""
     lines = statement.split("\n")
     if not 0 < line <= len(lines) or not column:
         return None
@@ -246,13 +246,13 @@ def _network_error(error: OSError, database: str) -> DragomanError:
         case requests.exceptions.RequestException():
             return unreachable(database, "its options cannot be used", "Check its options in the configuration.")
         case _ if isinstance(error, FileNotFoundError) or "certificate" in str(error):
-            return unreachable(database, "a certificate or key is not where the configuration says")
+            return unreachable(database, "a certificate or key is not at the configured path")
         case _:
             return unreachable(database, "the network or the configuration does not allow it")
 
 
 def _reason(error: OSError) -> str:
-    """Why there is no connection; the driver has it as text only."""
+    """Return why there is no connection. The driver has this only as text."""
     text = str(error)
     if "refused" in text:
         return "nothing listens at its address"
@@ -262,7 +262,7 @@ def _reason(error: OSError) -> str:
 
 
 def unreachable(database: str, why: str, remedy: str = "") -> ConnectionFailed:
-    """Return the error of a server that cannot be reached: it names the database, never its address."""
+    """Return the error for a server that cannot be reached: it names the database, never its address."""
     return ConnectionFailed(
         f"The database {database!r} cannot be reached: {why}.",
         suggestion=remedy or "Check that the server runs and that host and port are right in the configuration.",

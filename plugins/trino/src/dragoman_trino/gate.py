@@ -1,4 +1,4 @@
-"""What Trino's grammar reads in a statement, for the core's rules to judge."""
+"""Parses a statement with Trino's grammar, for the core's rules to judge."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _TOO_DEEP = Refusal("invalid", "The statement is nested too deeply.", "Split it,
 
 
 def read(statement: Statement) -> ParsedStatement:
-    """Return what a query, EXPLAIN of one, SHOW or DESCRIBE names; what was read before something did not fit."""
+    """Return what a query, EXPLAIN, SHOW or DESCRIBE names. After a parse error, it has what was read before."""
     reader = Statements(statement.text)
     found, refusal = reader.found, None
     try:

@@ -50,28 +50,31 @@ if TYPE_CHECKING:
 
 _OPTIONAL = (queries.comments, queries.views, queries.materialized_views)
 PLAIN_CONNECTORS = frozenset({"system", "tpch", "tpcds", "jmx"})
-"""Their tables have no comments, and they have no views."""
+"""Connectors whose tables have no comments and that have no views."""
 AT_ONCE = 4
-"""Statements asked at once: the server has other work, and each of them may ask a metastore."""
+"""The number of statements at once: the server has other work, and each of them may ask a metastore."""
 PATIENCE = 3
-"""A statement may take the third part of the database's timeout: a catalog that hangs must not spoil the others."""
+"""The share of the database's timeout for a statement: a catalog that hangs must not delay the others."""
 SILENCE = 60.0
-"""Seconds for which a catalog that kept us waiting is not asked again."""
+"""Seconds for which a slow catalog is not asked again."""
 MOST_SCHEMAS = 50
-"""Of a catalog that cannot be read as a whole, so many schemas are asked one by one."""
+"""In a catalog that cannot be read as a whole, this many schemas are asked one by one."""
 MOST_ESTIMATED = 50
-"""Tables whose rows are estimated in bulk. Of more, only those of the default schema, if they are as few."""
+"""The number of tables whose rows are estimated in bulk.
+
+If there are more, only those of the default schema are, if they are as few.
+"""
 IN_ONE_PLAN = 25
 PROFILED_AT_ONCE = 100
-"""Tables. Each takes statements of its own."""
+"""The number of tables. Each takes statements of its own."""
 MOST_DETAILED = 20
 ESTIMATING = 3.0
-"""Seconds for estimates: they are worth no more."""
+"""Seconds for estimates: they are not worth more."""
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """A catalog of the server; `connector` is None where the user may not know."""
+    """A catalog of the server. `connector`: None if the user may not know it."""
 
     name: str
     connector: str | None = None
@@ -81,7 +84,7 @@ class Known:
 
 
 class TrinoInspector(Inspector):
-    """Tells what the user may see: catalogs, their schemas and relations. A catalog that fails is a notice."""
+    """Reports what the user may see: catalogs, their schemas and relations. A catalog that fails becomes a notice."""
 
     def __init__(self, database: Database, client: Client) -> None:
         self._database = database
@@ -102,7 +105,7 @@ class TrinoInspector(Inspector):
         return [schema for schemas in found if not isinstance(schemas, DragomanError) for schema in schemas]
 
     async def names(self, scope: Scope) -> Sequence[Names] | None:
-        """Return the names of relations; None where a catalog does not tell them at once: `tables` tells why."""
+        """Return the names of relations; None if a catalog does not answer at once. `tables` then reports why."""
         catalogs = [known for known in await self._catalogs() if not scope.catalogs or known.name in scope.catalogs]
         portions = [(known, each) for known in catalogs for each in queries.portions(scope)]
         found = await together(*(self._names(known, each) for known, each in portions))
@@ -110,13 +113,13 @@ class TrinoInspector(Inspector):
         return None if None in found else told
 
     async def tables(self, scope: Scope) -> Inspection:
-        """Return relations with their columns, comments and views' queries; rows are estimated of few only."""
+        """Return relations with their columns, comments and views' queries. Rows are estimated only for few tables."""
         catalogs = [known for known in await self._catalogs() if not scope.catalogs or known.name in scope.catalogs]
         held = [await together(*(self._inspect(known, scope) for known in catalogs))]
         return await self._estimate_all(await consume_in_thread(held, _together))
 
     async def details(self, tables: Sequence[Table]) -> Sequence[Table]:
-        """Return tables with their rows estimated and what they are partitioned by, where the user may know."""
+        """Return tables with their estimated rows and their partitioning, if the user may know it."""
         few = [table.relation for table in tables if _is_stored(table)][:MOST_DETAILED]
         rows, parts = await together(self._estimates(few), partitioning(few, self._optional))
         return [_with_partitions(_with_rows(table, rows), parts) for table in tables]
@@ -124,7 +127,7 @@ class TrinoInspector(Inspector):
     async def profiles(
         self, tables: Sequence[Table], budget: ProfileBudget
     ) -> Mapping[Relation, tuple[ColumnProfile, ...]]:
-        """Return what the server's statistics tell of stored tables, and the values of their partitions."""
+        """Return the server's statistics of stored tables, and the values of their partitions."""
         stored = [table for table in tables if _is_stored(table)]
         found: dict[Relation, tuple[ColumnProfile, ...]] = {}
         with contextlib.suppress(TimeoutError):
@@ -134,9 +137,9 @@ class TrinoInspector(Inspector):
         return found
 
     async def fingerprint(self) -> str | None:
-        """Return what the server adds up over names, types, columns and the queries of views.
+        """Return a checksum of the server over names, types, columns and the queries of views.
 
-        None where a catalog does not tell them. Comments and what tables are partitioned by may change without it.
+        None if a catalog does not answer. Comments and the partitioning of tables may change without it.
         """
         portions = [
             (known, scope) for known in await self._catalogs() for scope in queries.portions(self._scope(known.name))
@@ -155,13 +158,13 @@ class TrinoInspector(Inspector):
         return hashlib.sha256(repr(facts).encode()).hexdigest()
 
     def _scope(self, catalog: str) -> Scope:
-        """What the configuration lets see of a catalog."""
+        """Return the part of a catalog that the configuration makes visible."""
         return Scope(schemas=frozenset(schema for own, schema in _places_of(self._database) if own == catalog))
 
     async def _profile_some(
         self, tables: Sequence[Table], budget: ProfileBudget, found: dict[Relation, tuple[ColumnProfile, ...]]
     ) -> None:
-        """Add what is known of tables to what is found."""
+        """Add what is known of tables to `found`."""
         parts = await partitioning([table.relation for table in tables], self._optional)
         connectors = {known.name: known.connector for known in await self._catalogs()} if parts else {}
         await together(*(self._profile(table, parts, connectors, budget, found) for table in tables))
@@ -174,7 +177,7 @@ class TrinoInspector(Inspector):
         budget: ProfileBudget,
         found: dict[Relation, tuple[ColumnProfile, ...]],
     ) -> None:
-        """Add what is known of a table to what is found."""
+        """Add what is known of a table to `found`."""
         counted = connectors.get(table.relation.catalog or "") == "iceberg"
         own = parts.get(table.relation, ())
         if told := await profile(table, own, budget, self._optional, counted=counted):
@@ -183,7 +186,7 @@ class TrinoInspector(Inspector):
     # Catalogs
 
     async def _catalogs(self) -> list[Known]:
-        """Those that the configuration lets see."""
+        """Return the catalogs that the configuration makes visible."""
         rows = await self._rows(*queries.CATALOGS)
         return [Known(*row) for row in rows if not self._wanted or row[0] in self._wanted]
 
@@ -195,7 +198,7 @@ class TrinoInspector(Inspector):
         return [Schema(name=name, catalog=catalog.name, system=system or name == SYSTEM_SCHEMA) for (name,) in rows]
 
     async def _ask_catalog(self, catalog: Known, sql: str) -> list[Row] | DragomanError:
-        """The rows of a statement about a catalog; one that kept us waiting is left alone for a while."""
+        """Return the rows of a statement about a catalog. A slow catalog is not asked again for a while."""
         silent = self._silent.get(catalog.name)
         if silent is not None and time.monotonic() < silent[0]:
             return silent[1]
@@ -205,7 +208,7 @@ class TrinoInspector(Inspector):
         return rows
 
     async def _inspect(self, catalog: Known, scope: Scope) -> Inspection:
-        """Read a catalog; of one that cannot be read as a whole, the schemas that can."""
+        """Read a catalog. If it cannot be read as a whole, read the schemas that can be read."""
         found = await self._read(catalog, scope)
         if not isinstance(found, DragomanError):
             return found
@@ -228,7 +231,7 @@ class TrinoInspector(Inspector):
 
     async def _portion(self, catalog: Known, scope: Scope) -> Inspection | DragomanError:
         name = catalog.name
-        # First one question alone: of a catalog that does not answer, the others would only keep us longer.
+        # One query first: if a catalog does not answer, the others would only wait too.
         relations = await self._ask_catalog(catalog, queries.relations(name, scope))
         if isinstance(relations, DragomanError):
             return relations
@@ -242,7 +245,7 @@ class TrinoInspector(Inspector):
         return await consume_in_thread(held, _make_inspection)
 
     async def _names(self, catalog: Known, scope: Scope) -> list[Names] | None:
-        """The names of a catalog that answers; a second question tells views from materialized ones."""
+        """Return the names of a catalog that answers. A second query tells views from materialized ones."""
         optional = () if catalog.connector in PLAIN_CONNECTORS else (queries.materialized_views,)
         relations, rest = await together(
             self._ask_catalog(catalog, queries.relations(catalog.name, scope)),
@@ -253,10 +256,10 @@ class TrinoInspector(Inspector):
         facts = Facts(catalog.name, relations, materialized_views=[row for rows in rest for row in rows])
         return await in_thread_if_many(len(relations), group_names, facts)
 
-    # What only a few are asked about
+    # Facts about few relations
 
     async def _estimate_all(self, seen: Inspection) -> Inspection:
-        """Estimate the rows of all, or of those in the default schema, when they are few."""
+        """Estimate the rows of all relations, or of those in the default schema, if they are few."""
         home = (self._database.database, self._database.schema)
         own = await in_thread_if_many(len(seen.tables), _choose_estimated, seen.tables, home)
         if not own:
@@ -264,7 +267,7 @@ class TrinoInspector(Inspector):
         return await in_thread_if_many(len(seen.tables), _with_all_rows, seen, await self._estimates(own))
 
     async def _estimates(self, relations: Sequence[Relation]) -> Mapping[Relation, int]:
-        """The rows of relations; what is not known in time is left out."""
+        """Return the rows of relations. What is not known in time is left out."""
         found: dict[Relation, int] = {}
         groups = [relations[start : start + IN_ONE_PLAN] for start in range(0, len(relations), IN_ONE_PLAN)]
         with contextlib.suppress(TimeoutError):
@@ -273,7 +276,7 @@ class TrinoInspector(Inspector):
         return found
 
     async def _estimate(self, relations: Sequence[Relation], found: dict[Relation, int]) -> None:
-        """Add the rows of relations to what is found; when one of them spoils the plan, the others still count."""
+        """Add the rows of relations to `found`. If one of them makes the plan fail, the others still count."""
         rows = await self._attempt(queries.estimates(relations))
         if not isinstance(rows, DragomanError):
             found |= row_estimates(rows[0][0])
@@ -284,7 +287,7 @@ class TrinoInspector(Inspector):
     # Statements
 
     async def _rows(self, *alternatives: str) -> list[Row]:
-        """Return the rows of the first statement that does not fail. Raises what the last one raises."""
+        """Return the rows of the first statement that does not fail. Raises the last one's error."""
         rows = await self._alternatives(*alternatives)
         if isinstance(rows, DragomanError):
             raise rows
@@ -300,12 +303,12 @@ class TrinoInspector(Inspector):
         return rows
 
     async def _optional(self, sql: str) -> list[Row]:
-        """Rows that say more about relations; none where the connector or the user's rights do not allow it."""
+        """Return rows with more facts about relations; none if the connector or the user's rights do not allow it."""
         rows = await self._attempt(sql)
         return [] if isinstance(rows, DragomanError) else rows
 
     async def _attempt(self, sql: str) -> list[Row] | DragomanError:
-        """Return the rows or why there are none. Raises `ConnectionFailed`: nothing else would be answered either."""
+        """Return the rows, or the error. Raises `ConnectionFailed`: nothing else would be answered either."""
         try:
             return await self._ask(sql)
         except ConnectionFailed:
@@ -319,13 +322,13 @@ class TrinoInspector(Inspector):
 
 
 def _catalogs_of(database: Database) -> frozenset[str]:
-    """The catalogs that the configuration lets see; empty: all."""
+    """Return the catalogs that the configuration makes visible; empty: all."""
     named = {catalog for catalog, _ in _places_of(database)}
     return frozenset() if None in named else frozenset(name for name in named if name)
 
 
 def _places_of(database: Database) -> Iterator[tuple[str | None, str]]:
-    """Catalog and name of each schema that the configuration lets see."""
+    """Yield catalog and name of each schema that the configuration makes visible."""
     for schema in database.schemas:
         catalog, _, name = schema.rpartition(".")
         yield catalog.strip('"').lower() or database.database, name.strip('"').lower()
@@ -337,7 +340,10 @@ def _make_inspection(facts: Facts) -> Inspection:
 
 
 def _choose_estimated(tables: Iterable[Table], home: tuple[str | None, str | None]) -> list[Relation]:
-    """The tables whose rows are estimated in bulk: all when they are few, or those of the default schema, or none."""
+    """Return the tables whose rows are estimated in bulk.
+
+    These are all tables if they are few, or those of the default schema, or none.
+    """
     own = [table.relation for table in tables if _is_stored(table)]
     if len(own) > MOST_ESTIMATED:
         own = [relation for relation in own if (relation.catalog, relation.schema) == home]

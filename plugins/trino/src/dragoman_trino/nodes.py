@@ -11,14 +11,14 @@ from dragoman_trino.tables import finite
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A step of a plan. `rows`: as many as it is expected to give; None when unknown, and maybe huge."""
+    """A step of a plan. `rows`: the estimated number; None if unknown, and possibly huge."""
 
     name: str
     rows: float | None
     children: tuple[Node, ...] = ()
 
     def walk(self, limited: bool = False) -> Iterator[tuple[Node, bool]]:
-        """Yield every step, and whether one above it may stop it early."""
+        """Yield every step, and whether a step above it may stop it early."""
         yield self, limited
         stopped = self.name in _STOPS or (limited and self.name in _PASSES)
         for child in self.children:
@@ -30,7 +30,7 @@ _PASSES = frozenset({"LocalExchange", "RemoteExchange", "Project", "Filter", "Fi
 
 
 def from_json(told: Mapping[str, Any]) -> Node:
-    """Return the tree of a plan. What an exchange or a projection does not say about its rows, its input does."""
+    """Return the tree of a plan. If an exchange or a projection has no number of rows, its input's is used."""
     children = tuple(from_json(child) for child in told["children"])
     estimates: Sequence[Mapping[str, Any]] = told["estimates"]
     rows = finite(estimates[-1]["outputRowCount"]) if estimates else None
@@ -38,9 +38,9 @@ def from_json(told: Mapping[str, Any]) -> Node:
 
 
 def sum_costs(told: Mapping[str, Any]) -> float | None:
-    """Return the CPU cost of the steps of a plan of which it is known: it costs at least that. None: of none it is.
+    """Return the sum of the known CPU costs of a plan's steps, which is a lower bound. None: no cost is known.
 
-    The server's own total is unknown as soon as that of one step is, and every aggregate has such a step.
+    The server's own total is unknown if that of any step is, and every aggregate has such a step.
     """
     own = finite(told["estimates"][-1]["cpuCost"]) if told["estimates"] else None
     return sum((own or 0.0, *(sum_costs(child) or 0.0 for child in told["children"]))) or None

@@ -1,4 +1,4 @@
-"""What an operator may set for a Trino server beside what every database has; named as in Trino's own clients."""
+"""The options of a Trino server beside those of every database, named as in Trino's own clients."""
 
 from __future__ import annotations
 
@@ -14,13 +14,20 @@ Value = str | int | float | bool
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """`http_scheme`: https wherever something secret is sent, unless it is said. `verify`: or a file of authorities.
+    """Options of a Trino server.
 
-    `auth`: how to sign in, when what is given does not tell. `token`: a JSON web token. `cert` and `key`: a client
-    certificate's files. `session_user`: whom statements run as, when that is not who signs in. `session_properties`: in
-    a URL name:value;name:value. `timezone`: of every timestamp with a time zone that the server makes.
-    `connect_timeout`: seconds. `transactions`: whether statements run in read-only ones; a balancer before several
-    servers would tear them apart. `embedded`: the demo's server, which is started on its port when it is needed.
+    - `http_scheme`: https by default if something secret is sent.
+    - `verify`: whether to verify the certificate, or a file of authorities.
+    - `auth`: how to sign in, if the other options do not show it.
+    - `token`: a JSON web token.
+    - `cert`, `key`: a client certificate's files.
+    - `session_user`: the user that statements run as, if not the one who signs in.
+    - `session_properties`: in a URL `name:value;name:value`.
+    - `timezone`: of every timestamp with a time zone that the server creates.
+    - `connect_timeout`: seconds.
+    - `transactions`: whether statements run in read-only transactions. A load balancer before several servers would
+      break them.
+    - `embedded`: the demo's server, which is started on its port when it is needed.
     """
 
     http_scheme: Literal["http", "https"] | None = None
@@ -54,7 +61,7 @@ class Options:
             ) from None
 
     def properties(self) -> dict[str, str]:
-        """Return the session properties as the server takes them."""
+        """Return the session properties as the server expects them."""
         given = self.session_properties
         if isinstance(given, str):
             pairs = (pair.partition(":") for pair in given.split(";") if pair)
@@ -77,4 +84,4 @@ OPEN_OPTIONS = frozenset(
         "transactions",
     }
 )
-"""Those that name no file, no ticket and no program of this machine."""
+"""Options that name no file, no ticket and no program of this machine."""

@@ -1,7 +1,7 @@
-"""Parameters: a statement is sent as it is, prepared in a header, and run with typed literals of its values.
+"""Parameters: a statement is sent unchanged, prepared in a header, and run with typed literals of its values.
 
-The server takes no values but expressions, so each value becomes one literal of the type the server wants there. They
-stand on lines of their own, after as many as the statement has: an error's line tells which parameter it is about.
+The server takes only expressions as values, so each value becomes one literal of the type that the server expects. The
+literals are on lines of their own, after as many lines as the statement has, so an error's line shows the parameter.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _ISO = re.compile(r"([+-]?\d{4,}-\d{1,2}-\d{1,2})[Tt](\d.*)")
 _MOST = 2**63 - 1
 _MOST_DIGITS: Final = 1000
-"""Of a decimal before or after its point; the server holds 38."""
+"""The most digits of a decimal before or after its point. The server holds 38."""
 
 
 class Misfit(Exception):
-    """A value that does not fit; its text says what would."""
+    """A value that does not match. Its text says what would."""
 
 
 def prepare_header(statement: str) -> dict[str, str]:
@@ -45,8 +45,8 @@ DESCRIBE_OUTPUT: Final = f"DESCRIBE OUTPUT {_NAME}"
 def execution(statement: str, values: Sequence[Any], types: Sequence[str] | None) -> str:
     """Return the SQL that runs a prepared statement with values for its parameters.
 
-    `types`: what the server wants, `unknown` where it takes anything; None: not even their number is known. Raises
-    `ParameterError` for a wrong number or a value that cannot be of its type.
+    `types`: the types that the server expects, `unknown` if it takes any; None: not even their number is known. Raises
+    `ParameterError` for a wrong number of values or a value that cannot have its type.
     """
     if types is None:
         types = [UNKNOWN] * len(values)
@@ -60,7 +60,7 @@ def execution(statement: str, values: Sequence[Any], types: Sequence[str] | None
 
 
 def parameter_at(line: int, statement: str) -> int | None:
-    """Return the number, from 1, of the parameter that stands in a line of `execution`; None: it is the statement's."""
+    """Return the number, from 1, of the parameter in a line of `execution`; None: the line is the statement's."""
     number = line - len(_lines(statement))
     return number if number > 0 else None
 
@@ -74,7 +74,7 @@ def _spell(number: int, value: Any, wanted: str) -> str:
         return literal(value, wanted)
     except Misfit as misfit:
         raise ParameterError(
-            f"Parameter {number} does not fit the type {wanted}: {misfit}.",
+            f"Parameter {number} does not match the type {wanted}: {misfit}.",
             parameter=number,
             suggestion="Send a value of that type, or cast the parameter, for instance CAST(? AS varchar).",
         ) from None
@@ -89,7 +89,7 @@ def literal(value: Any, wanted: str) -> str:
 
 
 def _natural(value: Any, wanted: str) -> str:
-    """Whatever its JSON type suggests."""
+    """Return the literal that the JSON type of a value suggests."""
     match value:
         case bool():
             return _boolean(value, wanted)
@@ -106,7 +106,7 @@ def _natural(value: Any, wanted: str) -> str:
 
 
 def is_list(value: Any) -> TypeGuard[list[Any]]:
-    """Whether a JSON value is a list."""
+    """Return whether a JSON value is a list."""
     return isinstance(value, list)
 
 
@@ -173,7 +173,7 @@ def _json(value: Any, wanted: str) -> str:
 
 
 def _moment(value: Any, wanted: str) -> str:
-    """A date or time; ISO's T and the server's blank are one."""
+    """Return a date or time. ISO's T and the server's blank mean the same."""
     if not isinstance(value, str):
         raise Misfit("send it as text, as in 2024-02-29 13:14:15")
     parts = _ISO.fullmatch(value)
@@ -199,7 +199,7 @@ def _elements(values: Sequence[Any], wanted: str) -> str:
 def _structure(value: Any, wanted: str) -> str:
     if not isinstance(value, list | dict):
         raise Misfit("send an object or a list")
-    # With their lengths the cast would cut texts without a word.
+    # With their lengths, the cast would silently cut texts.
     return f"CAST({_json(value, wanted)} AS {_LENGTH.sub('varchar', wanted)})"
 
 
@@ -220,7 +220,7 @@ def _spell_typed(name: str, digits: str) -> str:
 
 
 def text(value: str) -> str:
-    """Return a text as a literal on one line. Raises `Misfit` for what no text can hold."""
+    """Return a text as a literal on one line. Raises `Misfit` for an invalid text."""
     try:
         value.encode()
     except UnicodeEncodeError:

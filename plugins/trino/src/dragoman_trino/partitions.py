@@ -1,4 +1,7 @@
-"""What tables are partitioned by. Connectors tell it by a hidden table beside each, open to whoever may read it."""
+"""The partitioning of tables.
+
+Connectors show it in a hidden table beside each, open to everybody who may read the table.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +15,12 @@ from dragoman_trino.concurrency import together
 from dragoman_trino.tables import Row
 
 CONNECTORS = frozenset({"hive", "iceberg", "delta_lake", "hudi", None})
-"""Those that partition. None: the user may not know which it is."""
+"""Connectors that partition tables. None: the user may not know the connector."""
 COUNTS = "file_count"
-"""A column of the hidden table where the parts are the fields of another one; else they are its columns."""
+"""A column of the hidden table whose fields are the parts; without it the parts are its columns."""
 
 Ask = Callable[[str], Awaitable[Sequence[Row]]]
-"""Returns the rows of a statement, none when it fails."""
+"""Returns the rows of a statement; none if it fails."""
 Columns = Mapping[str, str]
 """Names and types."""
 
@@ -26,7 +29,7 @@ _FIELD = re.compile(r'(?P<name>"(?:[^"]|"")*"|[^\s"(),]+) ')
 
 
 async def partitioning(relations: Sequence[Relation], ask: Ask) -> dict[Relation, tuple[str, ...]]:
-    """Return what relations are partitioned by; those that are not, or where it is unknown, are left out."""
+    """Return how relations are partitioned, without those that are not or for which it is unknown."""
     if not relations:
         return {}
     connectors = {row[0]: row[1] for row in await ask(queries.CATALOGS[0])}
@@ -56,7 +59,7 @@ def _parts(name: str, columns: Mapping[str, Columns]) -> tuple[str, ...]:
 
 
 def _expression(field: str, columns: Columns) -> str:
-    """A partition's field as the transform it is named after, unless it is a column itself."""
+    """Return a partition's field as the transform it is named after, unless it is a column itself."""
     match = _TRANSFORM.fullmatch(field)
     if field in columns or match is None or match["column"] not in columns:
         return field
@@ -67,7 +70,7 @@ _FUNCTIONS = {"trunc": "truncate"}
 
 
 def source(part: str) -> str:
-    """Return the column behind what a table is partitioned by."""
+    """Return the column behind an expression of a table's partitioning."""
     return part.partition("(")[2].rstrip(")") or part
 
 

@@ -1,4 +1,4 @@
-"""EXPLAIN: built around the judged query, answered with what it reads and advice."""
+"""EXPLAIN, built around the judged query. Returns the plan with what it reads and advice."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from dragoman_trino.partitions import partitioning
 from dragoman_trino.tables import Row, Scan, finite, scans
 
 MOST_LOOKED_AT = 10
-"""Scanned tables of which is asked what they are partitioned by."""
-ONLY_TEXT = "Trino tells what a run took as text only."
+"""The number of scanned tables whose partitioning is looked up."""
+ONLY_TEXT = "Trino returns the figures of a run only as text."
 
 _ANALYZE = "EXPLAIN ANALYZE"
 _LOGICAL = "EXPLAIN (TYPE LOGICAL, FORMAT JSON)"
@@ -29,25 +29,25 @@ _MILLISECONDS = {"ns": 1e-6, "us": 1e-3, "ms": 1.0, "s": 1e3, "m": 60e3, "h": 36
 
 
 class Runner(Protocol):
-    """Runs internal statements in the read-only envelope."""
+    """Runs internal statements in the read-only transaction."""
 
     async def run(self, statement: str, request: Request) -> Sequence[Row]:
-        """Return a statement's rows; the request gives parameters and limits."""
+        """Return a statement's rows. The request has the parameters and limits."""
         ...
 
 
 async def explain(runner: Runner, request: Request, options: ExplainOptions) -> Plan:
-    """Return the plan of a judged query; with `analyze` the query runs to its end and its rows are thrown away.
+    """Return the plan of a judged query. With `analyze` the query runs to its end and its rows are dropped.
 
-    `plan` is text, or for any other format the server's JSON. `estimated_cost` is what the server calls CPU cost: about
-    the bytes that its operators handle.
+    `plan` is text, or for any other format the server's JSON. `estimated_cost` is the server's CPU cost: about the
+    bytes that its operators handle.
     """
     logical = await _one(runner, _LOGICAL, request)
     io = await _one(runner, _IO, request)
     read = await asyncio.to_thread(scans, io)
     text = await _one(runner, _form(options), request) if options.analyze or options.format == "text" else ""
     partitioned = await _find_partitions(runner, request, read)
-    # In a thread: of a long statement the plan has millions of characters.
+    # In a thread: the plan of a long statement has millions of characters.
     return await asyncio.to_thread(_plan, options, logical, io, text, read, partitioned)
 
 
@@ -66,22 +66,22 @@ def _plan(options: ExplainOptions, answer: str, io: str, text: str, read: Sequen
 
 
 async def estimate_cost(runner: Runner, request: Request) -> float | None:
-    """Return what the server calls CPU cost, about the bytes that its operators handle; None when it cannot tell."""
+    """Return the server's CPU cost, about the bytes that its operators handle; None if it is unknown."""
     logical = await _one(runner, _LOGICAL, request)
     return await asyncio.to_thread(lambda: sum_costs(json.loads(logical)))
 
 
 def _form(options: ExplainOptions) -> str:
-    """The EXPLAIN that answers in text; with `verbose` the plan is the one in fragments, as it is spread over nodes."""
+    """Return the EXPLAIN that answers in text. With `verbose` it shows the fragments, as they are spread over nodes."""
     if options.analyze:
         return f"{_ANALYZE}{' VERBOSE' if options.verbose else ''}"
     return f"EXPLAIN (TYPE {'DISTRIBUTED' if options.verbose else 'LOGICAL'}, FORMAT TEXT)"
 
 
 def split_statement(statement: str, about: str) -> tuple[str, str]:
-    """Return what stands before EXECUTE and what is prepared, of an internal statement around the caller's.
+    """Return the text before EXECUTE, and the text to prepare, of an internal statement around the caller's.
 
-    EXPLAIN takes no parameters when it is prepared itself; EXPLAIN ANALYZE takes them only then.
+    EXPLAIN takes no parameters if it is prepared itself; EXPLAIN ANALYZE takes them only then.
     """
     before = statement.removesuffix(about)
     return ("", statement) if before.startswith(_ANALYZE) else (before.replace("\n", " "), about)
@@ -93,12 +93,12 @@ async def _one(runner: Runner, form: str, request: Request) -> str:
 
 
 def _shorten(text: str, options: ExplainOptions) -> str:
-    """The plan without what says little and takes half of it."""
+    """Return the plan without lines that say little and take half of it."""
     return text if options.verbose else _LAYOUT.sub("", text)
 
 
 def _read_elapsed(text: str) -> float | None:
-    """Milliseconds; the server says them in the first lines, before anything of the query's."""
+    """Return milliseconds. The server prints them in the first lines, before any text of the query."""
     head = "\n".join(text.split("\n", 2)[:2])
     found = _EXECUTION.search(head)
     return float(found["amount"]) * _MILLISECONDS[found["unit"]] if found else None

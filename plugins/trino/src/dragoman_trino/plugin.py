@@ -1,4 +1,4 @@
-"""The plugin: what Trino is, and who does the work."""
+"""The plugin: describes Trino and creates its executor and inspector."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _rewrite(tree: Any) -> Any:
 
 
 class CatalogReader(TrinoInspector):
-    """The inspector, with connections of its own: callers' slow queries must not keep others from looking around."""
+    """The inspector, with connections of its own: callers' slow queries must not delay reading the catalog."""
 
     def __init__(self, database: Database) -> None:
         self.client = Client(database)
@@ -58,7 +58,7 @@ class TrinoPlugin(DialectPlugin):
         reserved=RESERVED,
         implicit_columns=frozenset({"$path", "$partition", "$bucket", "$file_size", "$file_modified_time", "$row_id"}),
         foreign_tables=False,
-        probes=False,  # a query costs a queue and a plan, and may cost money
+        probes=False,  # a query costs a place in a queue and a plan, and may cost money
         rewrite=_rewrite,
         read=read,
         confine=confine,

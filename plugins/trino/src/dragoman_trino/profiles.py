@@ -1,4 +1,4 @@
-"""What a server knows of the values of columns: its statistics, and partitions, whose values are all there are."""
+"""What a server knows of the values of columns: its statistics, and partitions, whose values are complete."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dragoman_trino.concurrency import together
 from dragoman_trino.tables import Row
 
 Ask = Callable[[str], Awaitable[Sequence[Row]]]
-"""Returns the rows of a statement, none when it fails."""
+"""Returns the rows of a statement; none if it fails."""
 Profiles = dict[str, ColumnProfile]
 LISTED = ("varchar", "char")
 
@@ -23,10 +23,12 @@ LISTED = ("varchar", "char")
 async def profile(
     table: Table, parts: Sequence[str], budget: ProfileBudget, ask: Ask, *, counted: bool
 ) -> tuple[ColumnProfile, ...]:
-    """Return what is known of a stored table's columns; nothing where the source keeps no statistics.
+    """Return what is known of a stored table's columns; nothing if the source keeps no statistics.
 
-    `parts`: what it is partitioned by. `counted`: its partitions tell how many rows they have. With `budget.sample`
-    rows are read too.
+    - `parts`: how it is partitioned.
+    - `counted`: its partitions know their number of rows.
+
+    With `budget.sample`, rows are read too.
     """
     own = {column.name: column for column in table.columns}
     found = _statistics(own, await ask(f"SHOW STATS FOR {queries.qualify(table.relation)}"))
@@ -42,7 +44,7 @@ async def profile(
 
 
 def _statistics(own: Mapping[str, TableColumn], rows: Sequence[Row]) -> Profiles:
-    """The answer of SHOW STATS: a row for each column, and one without a name for the table."""
+    """Return the profiles in the answer of SHOW STATS: a row for each column, and one without a name for the table."""
     count = next((row[4] for row in rows if row[0] is None), None)
     total = None if count is None or not math.isfinite(float(count)) else round(float(count))
     return {
@@ -65,7 +67,7 @@ def _finite(told: Any) -> float | None:
 
 
 def _with(known: ColumnProfile | None, listed: ColumnProfile) -> ColumnProfile:
-    """What statistics tell of a column, with its values."""
+    """Return the statistics of a column, with its values."""
     if known is None:
         return listed
     values, distinct = listed.values, listed.distinct if listed.kind == "all" else known.distinct
@@ -77,7 +79,7 @@ def _with(known: ColumnProfile | None, listed: ColumnProfile) -> ColumnProfile:
 async def _partition(
     relation: Relation, part: str, budget: ProfileBudget, ask: Ask, *, counted: bool
 ) -> ColumnProfile | None:
-    """The values of a partition's column; None where there are too many."""
+    """Return the values of a partition's column; None if there are too many."""
     hidden = queries.qualify(replace(relation, name=relation.name + queries.PARTITIONS))
     column = f"partition.{queries.quote(part)}" if counted else queries.quote(part)
     weight = "sum(record_count)" if counted else "0"
@@ -86,13 +88,13 @@ async def _partition(
     values = [(str(value), int(weight)) for value, weight in rows if value is not None]
     if not values or len(values) > budget.values:
         return None
-    # Files written before a table was partitioned so have no value there, whatever their rows hold.
+    # Files that were written before a table was partitioned in this way have no value there, whatever their rows hold.
     whole = len(values) == len(rows)
     return _list_values(part, values, "all" if whole else "common", "statistics")
 
 
 async def _sample(table: Table, found: Profiles, budget: ProfileBudget, ask: Ask) -> Profiles:
-    """Common values of text columns, from the first rows that the server reads."""
+    """Return common values of text columns, from the first rows that the server reads."""
     wanted = [column.name for column in table.columns if _is_listed(column, found.get(column.name), budget)]
     if not wanted:
         return {}

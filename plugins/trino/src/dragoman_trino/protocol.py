@@ -1,4 +1,4 @@
-"""One statement's exchange with the server: sent, asked for page by page, ended early or read to its end. Blocking."""
+"""One statement's exchange with the server: sent, read page by page, ended early or read to its end. Blocking."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 ATTEMPTS: Final = 4
 RETRIED: Final = frozenset({429, 502, 503, 504})
-"""Statuses of a server, or of what stands before it, after which a client asks again."""
+"""HTTP statuses of a server, or of a proxy before it, after which a client tries again."""
 
 _READ_TIMEOUT: Final = 30.0
 _DELETE_TIMEOUT: Final = 5.0
@@ -38,7 +38,7 @@ class ServerError(Exception):
 
 
 class HttpStatus(Exception):
-    """The server, or what stands before it, answered with an HTTP status that is no answer."""
+    """The server, or a proxy before it, answered with an HTTP status that is an error."""
 
     def __init__(self, status: int, text: str) -> None:
         super().__init__(status)
@@ -47,11 +47,11 @@ class HttpStatus(Exception):
 
 
 class Cancelled(Exception):
-    """The exchange was ended by us."""
+    """We ended the exchange."""
 
 
 class TooMuch(ResultTooLarge):
-    """An answer is longer than it may be, before its first row; it was not read."""
+    """An answer is longer than allowed before its first row. It was not read."""
 
     def __init__(self, most: int) -> None:
         super().__init__(
@@ -61,7 +61,7 @@ class TooMuch(ResultTooLarge):
 
 
 class Answer(msgspec.Struct, rename="camel"):
-    """What is read of an answer: where to go on, the columns as the protocol has them, rows of raw values."""
+    """The parts of an answer: where to continue, the columns as the protocol has them, rows of raw values."""
 
     next_uri: str | None = None
     columns: Columns | None = None
@@ -83,7 +83,7 @@ class Page:
         return len(memoryview(self.data))
 
     def rows(self, *, pairs: bool = False) -> Rows:
-        """Return rows of raw values; `pairs`: objects as pairs, of which several may have one key."""
+        """Return rows of raw values. `pairs`: objects become pairs, several of which may have the same key."""
         if self.cut:
             return list(_whole_rows(bytes(self.data).decode(errors="ignore"), pairs=pairs))
         if not self.data:
@@ -93,7 +93,7 @@ class Page:
 
 @dataclass(slots=True, kw_only=True)
 class Exchange:
-    """One statement, sent by the first `page`. `most`: bytes that are read of one answer.
+    """One statement, sent by the first `page`. `most`: the bytes that are read of one answer.
 
     `cancel` may be called from another thread at any time.
     """
@@ -104,7 +104,7 @@ class Exchange:
     most: int
     connect_timeout: float
     headers: dict[str, str] = field(default_factory=dict[str, str])
-    """Of all answers, in lower case; for internal statements: nobody else's have a say in what comes next."""
+    """Headers of all answers, in lower case; for internal statements. Other statements do not use them."""
     _session: requests.Session | None = None
     _next: str | None = None
     _over: bool = False
@@ -113,11 +113,11 @@ class Exchange:
 
     @property
     def over(self) -> bool:
-        """Whether the server has nothing more to do for it."""
+        """Whether the server has finished with it."""
         return self._over
 
     def page(self) -> Page | None:
-        """Return the next answer that has rows or tells the columns; None at the end.
+        """Return the next answer with rows or columns; None at the end.
 
         Raises `ServerError`, `HttpStatus`, `Cancelled`, `ConnectionFailed` and what requests raises.
         """
@@ -133,7 +133,7 @@ class Exchange:
         return None
 
     def _receive(self, answer: Answer) -> None:
-        """Remember where to go on; when we gave up meanwhile tell the server, since nobody else could yet."""
+        """Store where to continue. If we gave up meanwhile, tell the server, since nobody else could until now."""
         with self._lock:
             self._next = answer.next_uri
             self._over = answer.next_uri is None
@@ -146,7 +146,7 @@ class Exchange:
             self._over = True
             raise ConnectionFailed(
                 "The server goes on at an address that is not encrypted.",
-                suggestion="The operator must tell it that it is reached by https: http-server.process-forwarded.",
+                suggestion="The administrator must configure it for https: http-server.process-forwarded.",
             )
 
     def cancel(self) -> None:
@@ -165,7 +165,7 @@ class Exchange:
                 time.sleep(0.1 * 2**attempt)  # in a thread of its own
             else:
                 return
-        # Nobody asks for its rows any more: after a while the server ends it by itself.
+        # Nobody reads its rows any more, so the server ends it by itself after a while.
 
     def _post(self) -> requests.Response:
         self._session = self._session or self.connect()
@@ -180,7 +180,7 @@ class Exchange:
         return self._session.get(uri, stream=True, timeout=(self.connect_timeout, _READ_TIMEOUT))
 
     def _retry(self, send: Callable[[], requests.Response]) -> tuple[bytes, bool]:
-        """Return an answer's first `most` bytes and whether there are more; asked for again as the protocol says."""
+        """Return an answer's first `most` bytes and whether there are more. Tries again as the protocol says."""
         for attempt in range(1, ATTEMPTS + 1):
             if self._cancelled.is_set():
                 raise Cancelled
@@ -191,7 +191,7 @@ class Exchange:
         raise AssertionError("the last attempt returns or raises")
 
     def _try(self, send: Callable[[], requests.Response], *, last: bool) -> tuple[bytes, bool] | float | None:
-        """One attempt: an answer; else the seconds to wait before the next one, if the server says how many."""
+        """Try once: return an answer, or else the seconds to wait before the next try, if the server says how many."""
         import requests
 
         try:
@@ -225,16 +225,16 @@ def _read(response: requests.Response, most: int) -> tuple[bytes, bool]:
 _decode = msgspec.json.Decoder(Answer).decode
 _decode_rows = msgspec.json.Decoder(Rows).decode
 _DATA: Final = b'"data":['
-# What may be long, in the order in which the server sends it.
+# The parts that may be long, in the order in which the server sends them.
 _LONG: Final = (b'"columns":[', b'"stats":{', b'"error":{', b'"warnings":[')
 
 
 def _split(body: bytes) -> tuple[bytes, bytes | None]:
-    """Return an answer whose end is missing as an answer without rows, and what there is of its rows.
+    """Return an incomplete answer as an answer without rows, and the text of its rows as far as it goes.
 
-    None: it ends before them, in what is left out then: names of columns, statistics, an error.
+    None: it ends before the rows, in a part that may be long: names of columns, statistics, an error.
     """
-    # The quotes inside a name or a value are escaped, so nothing but the key itself looks like this.
+    # Quotes inside a name or a value are escaped, so only the key itself looks like this.
     before, found, rows = body.partition(_DATA)
     if found:
         return before + b'"data":[]}', rows
@@ -243,7 +243,7 @@ def _split(body: bytes) -> tuple[bytes, bytes | None]:
 
 
 def _whole_rows(text: str, *, pairs: bool) -> Iterator[list[Any]]:
-    """The rows of a list whose end, and perhaps that of its last row, is missing."""
+    """Yield the rows of a list whose end, and perhaps that of its last row, is missing."""
     next_value = json.JSONDecoder(object_pairs_hook=list if pairs else None).raw_decode
     place = 0
     while text[place : place + 1] == "[":

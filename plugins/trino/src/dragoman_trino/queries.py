@@ -1,7 +1,7 @@
-"""The catalog queries: a handful per catalog, whatever the number of its relations.
+"""The catalog queries: a few per catalog, whatever the number of its relations.
 
-All of them restrict the catalog: without that, `system.jdbc` and `system.metadata` ask every catalog of the server.
-Those tables take one schema down to the connector and no more; several are therefore asked for one by one.
+All of them restrict the catalog: otherwise `system.jdbc` and `system.metadata` ask every catalog of the server. Those
+tables pass at most one schema to the connector, so several schemas are asked for one by one.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from dragoman import Relation, Scope
 
 VERSION = "SELECT version()"
 CATALOGS = ("SELECT catalog_name, connector_name FROM system.metadata.catalogs ORDER BY 1", "SHOW CATALOGS")
-"""The second where the user may not read the `system` catalog."""
+"""The second one is for users who may not read the `system` catalog."""
 
 PARTITIONS = "$partitions"
 PARTS = ("", PARTITIONS)
 FEW_SCHEMAS = 8
-"""Up to so many schemas are asked for one by one."""
+"""Up to this many schemas are asked for one by one."""
 
 
 def quote(name: str) -> str:
@@ -32,12 +32,12 @@ def literal(text: str) -> str:
 
 
 def qualify(relation: Relation) -> str:
-    """Return a relation's whole name as SQL."""
+    """Return a relation's fully qualified name as SQL."""
     return ".".join(quote(part) for part in (relation.catalog, relation.schema, relation.name) if part is not None)
 
 
 def portions(scope: Scope) -> Iterator[Scope]:
-    """Yield the scopes to ask for instead of one: every schema of a few by itself."""
+    """Yield the scopes to ask for instead of one: each schema by itself if they are few."""
     if 1 < len(scope.schemas) <= FEW_SCHEMAS:
         yield from (replace(scope, schemas=frozenset({schema})) for schema in sorted(scope.schemas))
     else:
@@ -45,12 +45,12 @@ def portions(scope: Scope) -> Iterator[Scope]:
 
 
 def schemas(catalog: str) -> str:
-    """schema_name."""
+    """Return a query: schema_name."""
     return f"SELECT schema_name FROM {quote(catalog)}.information_schema.schemata ORDER BY 1"
 
 
 def relations(catalog: str, scope: Scope) -> str:
-    """schema, name, kind."""
+    """Return a query: schema, name, kind."""
     return (
         f"SELECT table_schema, table_name, table_type FROM {quote(catalog)}.information_schema.tables"
         f"{_where(scope, 'table_schema', 'table_name')}"
@@ -58,9 +58,9 @@ def relations(catalog: str, scope: Scope) -> str:
 
 
 def columns(catalog: str, scope: Scope) -> tuple[str, str]:
-    """schema, table, position, name, type, nullable (YES or NO), default, comment.
+    """Return queries: schema, table, position, name, type, nullable (YES or NO), default, comment.
 
-    The second, without comments, where the user may not read the `system` catalog.
+    The second one, without comments, is for users who may not read the `system` catalog.
     """
     return (
         "SELECT table_schem, table_name, ordinal_position, column_name, type_name, is_nullable, column_def, remarks"
@@ -71,7 +71,7 @@ def columns(catalog: str, scope: Scope) -> tuple[str, str]:
 
 
 def checksums(catalog: str, scope: Scope) -> str:
-    """Two rows: of the relations and of the columns, each with how many there are and a sum over what is told."""
+    """Return a query with two rows: for relations and for columns, their number and a checksum of their facts."""
     own = f"{quote(catalog)}.information_schema"
     where = _where(scope, "table_schema", "table_name")
     return (
@@ -81,7 +81,10 @@ def checksums(catalog: str, scope: Scope) -> str:
 
 
 def view_checksums(catalog: str, scope: Scope) -> tuple[str, str]:
-    """A row of the views' queries, and one of the materialized views': as `checksums`. A connector may have neither."""
+    """Return queries with one row each: for views and for materialized views, as in `checksums`.
+
+    A connector may have neither.
+    """
     plain = f"SELECT count(*), to_hex(checksum(ROW({', '.join(_VIEW_FACTS)}))) FROM ({views(catalog, scope)})"
     kept = materialized_views(catalog, scope)
     return plain, f"SELECT count(*), to_hex(checksum(ROW({', '.join(_KEPT_VIEW_FACTS)}))) FROM ({kept})"
@@ -96,7 +99,7 @@ _KEPT_VIEW_FACTS = ("schema_name", "name", "definition")
 
 
 def comments(catalog: str, scope: Scope) -> str:
-    """schema, name, comment of the relations that have one."""
+    """Return a query: schema, name, comment of the relations that have one."""
     return (
         "SELECT schema_name, table_name, comment FROM system.metadata.table_comments"
         f"{_where(scope, 'schema_name', 'table_name', catalog_name=catalog)} AND comment <> ''"
@@ -104,7 +107,7 @@ def comments(catalog: str, scope: Scope) -> str:
 
 
 def views(catalog: str, scope: Scope) -> str:
-    """schema, name, query."""
+    """Return a query: schema, name, query."""
     return (
         f"SELECT table_schema, table_name, view_definition FROM {quote(catalog)}.information_schema.views"
         f"{_where(scope, 'table_schema', 'table_name')}"
@@ -112,7 +115,7 @@ def views(catalog: str, scope: Scope) -> str:
 
 
 def materialized_views(catalog: str, scope: Scope) -> str:
-    """schema, name, query. How fresh they are is not asked for: it takes a look at every table behind them."""
+    """Return a query: schema, name, query. It leaves out freshness, which would read every table behind them."""
     return (
         "SELECT schema_name, name, definition FROM system.metadata.materialized_views"
         f"{_where(scope, 'schema_name', 'name', catalog_name=catalog)}"
@@ -120,13 +123,16 @@ def materialized_views(catalog: str, scope: Scope) -> str:
 
 
 def estimates(tables: Iterable[Relation]) -> str:
-    """One JSON text with the rows of every table, from statistics: planned, and not run."""
+    """Return a query: one JSON text with the rows of every table, from statistics. It is planned, and not run."""
     scans = " UNION ALL ".join(f"SELECT 1 FROM {qualify(table)}" for table in tables)
     return f"EXPLAIN (TYPE IO, FORMAT JSON) {scans}"
 
 
 def partition_columns(catalog: str, schema: str, names: Iterable[str]) -> str:
-    """table, column, type: of tables, and of what tells their partitions, a hidden table beside each of them."""
+    """Return a query: table, column, type.
+
+    It lists tables, and the hidden tables beside them that show their partitions.
+    """
     wanted = Scope(schemas=frozenset({schema}), names=frozenset(f"{name}{part}" for name in names for part in PARTS))
     return (
         f"SELECT table_name, column_name, data_type FROM {quote(catalog)}.information_schema.columns"

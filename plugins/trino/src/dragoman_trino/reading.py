@@ -1,4 +1,7 @@
-"""From a statement's answers to rows in their final form, up to a caller's limits. Threads do the work on big ones."""
+"""Turns a statement's answers into rows in their final form, up to a caller's limits.
+
+Large answers are handled in threads.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +17,11 @@ if TYPE_CHECKING:
     from dragoman_trino.protocol import Page
 
 PIECE: Final = 256 * 1024
-"""Bytes of a batch, about."""
+"""The approximate bytes of a batch."""
 
 
 class Reader:
-    """The columns and rows of a statement under way."""
+    """The columns and rows of a running statement."""
 
     def __init__(self, running: Running, limits: Limits) -> None:
         self.columns: tuple[Column, ...] = ()
@@ -30,11 +33,11 @@ class Reader:
         self._read: list[Encoded] | None = None
 
     async def start(self) -> None:
-        """Wait for the columns, with which the first rows may come."""
+        """Wait for the columns. The first rows may come with them."""
         self._read = await self._running.page(self._take)
 
     async def batches(self) -> AsyncGenerator[Encoded]:
-        """Yield the rows. Raises `ResultTooLarge` when no more can be read although the limits are not reached."""
+        """Yield the rows. Raises `ResultTooLarge` if no more can be read although the limits are not reached."""
         while self._read is not None:
             for batch in self._read:
                 yield batch
@@ -42,13 +45,13 @@ class Reader:
                 return
             if self._cut:
                 raise ResultTooLarge(
-                    "The rows take more bytes than may be read at once; only a part of them was.",
+                    "The rows take more bytes than may be read at once, so only a part of them was read.",
                     suggestion="Select fewer or shorter columns, for instance with substr(), or aggregate.",
                 )
             self._read = await self._running.page(self._take)
 
     def _take(self, page: Page) -> list[Encoded]:
-        """A page's rows as batches, as far as anybody may want them; in a thread."""
+        """Return a page's rows as batches, as far as they can be needed; in a thread."""
         if page.columns and not self.columns:
             self.columns = columns_of(page.columns)
             self._pairs = any(has_ambiguous_keys(column["typeSignature"]) for column in page.columns)

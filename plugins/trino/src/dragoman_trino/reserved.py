@@ -1,4 +1,4 @@
-"""Words that need quotes as names: the reserved keywords of Trino 476, as a live server tells them apart."""
+"""Words that need quotes as names: the reserved keywords of Trino 476, according to a live server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who signs in, and how: what is given in the configuration decides. The driver's own classes do it."""
+"""Signing in: the configuration decides who signs in and how, and the driver's own classes do it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _log = logging.getLogger(__name__)
 
 
 def way_of(database: Database, options: Options) -> Authentication:
-    """Return the way of signing in. Raises `ConfigurationError` when what it needs is missing."""
+    """Return the way of signing in. Raises `ConfigurationError` if a setting that it needs is missing."""
     way = options.auth or (
         "jwt" if options.token else "password" if database.password else "certificate" if options.cert else "none"
     )
@@ -32,7 +32,7 @@ def way_of(database: Database, options: Options) -> Authentication:
 
 
 def method_of(database: Database, options: Options) -> Method | None:
-    """Return the driver's authentication; None where there is nothing to say, or the connection says it."""
+    """Return the driver's authentication; None if there is none, or the connection itself has it."""
     import trino.auth as methods
 
     match way_of(database, options):
@@ -57,14 +57,14 @@ def method_of(database: Database, options: Options) -> Method | None:
                 delegate=options.kerberos_delegate,
             )
         case "oauth2":
-            # Standard output belongs to the protocol: the driver's default would write there.
+            # Standard output belongs to the protocol, and the driver's default would write to it.
             return methods.OAuth2Authentication(redirect_auth_url_handler=methods.CompositeRedirectHandler([_show]))
         case _:
             return None
 
 
 def sign_in(session: requests.Session, method: Method | None) -> None:
-    """Have a session sign in. Raises `DialectError` when what the driver needs for it is not installed."""
+    """Set the authentication of a session. Raises `DialectError` if a package that it needs is not installed."""
     if method is None:
         return
     try:

@@ -1,10 +1,10 @@
-"""How types are spelled, in the catalog and in results."""
+"""The spelling of types, in the catalog and in results."""
 
 from __future__ import annotations
 
 import re
 
-# First what must stay as it is: the quoted names of a row's fields.
+# First the parts that must not change: the quoted names of a row's fields.
 _TOKEN = re.compile(
     r'"(?:[^"]|"")*"'
     r"|\b(?P<text>varchar|char)\(\d+\)"
@@ -14,7 +14,7 @@ _TOKEN = re.compile(
 
 
 def short_type(told: str) -> str:
-    """Return a type in the shortest spelling the server accepts, texts without their length."""
+    """Return a type in the shortest spelling that the server accepts, texts without their length."""
     return _TOKEN.sub(_short, told)
 
 

@@ -1,4 +1,4 @@
-"""From the rows of the catalog queries to `Table` values. Pure."""
+"""Turns the rows of the catalog queries into `Table` values. Pure functions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dragoman_trino.spelling import short_type
 Row = Sequence[Any]
 SYSTEM_CATALOG = "system"
 SYSTEM_SCHEMA = "information_schema"
-"""Every catalog has one."""
+"""A schema that every catalog has."""
 
 
 RelationType: TypeAlias = Literal["table", "view", "materialized view"]
@@ -76,7 +76,7 @@ def group_names(facts: Facts) -> list[Names]:
 
 
 def _columns(rows: Iterable[Row]) -> dict[tuple[str, str], tuple[TableColumn, ...]]:
-    """Columns by schema and name; those of different tables that say the same are one value, as many are."""
+    """Return columns by schema and name. Equal columns of different tables share one value."""
     made: dict[tuple[Any, ...], TableColumn] = {}
     types: dict[str, str] = {}
     groups: dict[tuple[str, str], list[TableColumn]] = {}
@@ -94,7 +94,7 @@ def _columns(rows: Iterable[Row]) -> dict[tuple[str, str], tuple[TableColumn, ..
 
 
 def without_columns(tables: Iterable[Table]) -> Iterator[str]:
-    """Yield notices of relations that are listed and cannot be read."""
+    """Yield notices about relations that are listed and cannot be read."""
     unread = [mention(str(table.relation)) for table in tables if not table.columns]
     if unread:
         more = f" and {len(unread) - 5} more" if len(unread) > 5 else ""
@@ -102,13 +102,13 @@ def without_columns(tables: Iterable[Table]) -> Iterator[str]:
 
 
 def row_estimates(answer: str) -> dict[Relation, int]:
-    """Return the rows of the scanned tables that an IO plan tells; those without statistics are left out."""
+    """Return the rows of the scanned tables in an IO plan, without those that have no statistics."""
     return {scan.relation: round(scan.rows) for scan in scans(answer) if scan.rows is not None}
 
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """What a query reads of a table: rows and bytes before filters, None when unknown, and the columns it limits."""
+    """What a query reads of a table: rows and bytes before filters (None if unknown), and the columns it restricts."""
 
     relation: Relation
     rows: float | None
@@ -117,7 +117,7 @@ class Scan:
 
 
 def scans(answer: str) -> list[Scan]:
-    """Return the tables that an IO plan reads, as it orders them."""
+    """Return the tables that an IO plan reads, in its order."""
     return [_scan(told) for told in json.loads(answer)["inputTableColumnInfos"]]
 
 
@@ -132,6 +132,6 @@ def _scan(told: Mapping[str, Any]) -> Scan:
 
 
 def finite(told: Any) -> float | None:
-    """Return an estimate of the server; None for NaN and the infinities: it is unknown, and may be huge."""
+    """Return an estimate of the server; None for NaN and the infinities, which mean unknown and may be huge."""
     number = float(told)
     return number if math.isfinite(number) else None

@@ -1,7 +1,7 @@
 """Read-only transactions: the server itself refuses to write in them.
 
-Each statement has one of its own, so that what a catalog remembers during a transaction never grows old. Beginning one
-takes three requests: it is done ahead, while nobody waits.
+Each statement has one of its own, so that what a catalog caches during a transaction never grows old. Beginning one
+takes three requests, so transactions are begun ahead, while nobody waits.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 HEADER: Final = "X-Trino-Transaction-Id"
 MOST_IDLE: Final = 60.0
-"""Seconds after which a transaction begun ahead is left to the server, which forgets it."""
+"""Seconds after which an unused transaction is left to the server, which drops it."""
 
 MOST_USERS: Final = 32
-"""Users for whom transactions are begun ahead, the least recently used forgotten first."""
+"""The number of users for whom transactions are begun ahead. The least recently used is dropped first."""
 
 _BEGIN: Final = "START TRANSACTION ISOLATION LEVEL READ UNCOMMITTED, READ ONLY"
 _STARTED: Final = "x-trino-started-transaction-id"
@@ -30,7 +30,7 @@ _TIMEOUT: Final = 10.0
 
 
 class Transactions:
-    """Begins and ends transactions of one user; keeps as many ready as were in use at once, at most `size`."""
+    """Begins and ends transactions of one user. Keeps as many ready as were in use at once, at most `size`."""
 
     def __init__(self, client: Client, size: int, user: str | None = None) -> None:
         self._client = client
@@ -41,7 +41,7 @@ class Transactions:
 
     @asynccontextmanager
     async def lend(self, seconds: float) -> AsyncGenerator[str]:
-        """Lend a transaction that nothing has run in; afterwards it is rolled back, which nobody waits for."""
+        """Lend a transaction in which nothing has run. Afterwards it is rolled back, and nobody waits for that."""
         identifier = self._take() or await self._begin(seconds)
         try:
             yield identifier
@@ -49,7 +49,7 @@ class Transactions:
             self._client.later(self._renew(identifier))
 
     def forget(self) -> None:
-        """Trust none of those begun ahead: the server does not know one of them."""
+        """Drop the transactions that were begun ahead: the server does not know one of them."""
         self._ready.clear()
 
     def _take(self) -> str | None:
@@ -62,12 +62,12 @@ class Transactions:
     async def _begin(self, seconds: float) -> str:
         headers = await self._client.headers(_BEGIN, seconds, {HEADER: "NONE"}, self._user)
         if _STARTED not in headers:
-            raise InternalError("The server began no transaction.")
+            raise InternalError("The server did not begin a transaction.")
         return headers[_STARTED]
 
     async def _renew(self, identifier: str) -> None:
-        """End a transaction and begin the next one, unless enough are ready or on their way."""
-        with suppress(DragomanError):  # the next caller that needs one hears why there is none
+        """End a transaction and begin the next one, unless enough are ready or being begun."""
+        with suppress(DragomanError):  # the next caller that needs one gets the error
             await self._end(identifier)
             if len(self._ready) + self._coming < self._size:
                 self._coming += 1
@@ -80,13 +80,13 @@ class Transactions:
         await self._client.headers("ROLLBACK", _TIMEOUT, {HEADER: identifier}, self._user)
 
     async def aclose(self) -> None:
-        """End those that were begun ahead, and begin no more."""
+        """End the transactions that were begun ahead, and begin no more."""
         self._size = 0
         await self._client.settle()
         await self.end()
 
     async def end(self) -> None:
-        """End those that were begun ahead."""
+        """End the transactions that were begun ahead."""
         while (identifier := self._take()) is not None:
             try:
                 await self._end(identifier)
@@ -95,7 +95,7 @@ class Transactions:
 
 
 class UsersTransactions:
-    """The transactions of each user on whose behalf statements run: none is of two of them."""
+    """The transactions of each user for whom statements run. No transaction belongs to two users."""
 
     def __init__(self, client: Client, size: int) -> None:
         self._client = client
@@ -103,7 +103,7 @@ class UsersTransactions:
         self._known: OrderedDict[str | None, Transactions] = OrderedDict()
 
     def of(self, user: str | None) -> Transactions:
-        """Return those of a user; None: of who signs in."""
+        """Return the transactions of a user; None: the user who signs in."""
         if user not in self._known:
             self._known[user] = Transactions(self._client, self._size, user)
             if len(self._known) > MOST_USERS:
@@ -112,6 +112,6 @@ class UsersTransactions:
         return self._known[user]
 
     async def aclose(self) -> None:
-        """End those that were begun ahead, and begin no more."""
+        """End the transactions that were begun ahead, and begin no more."""
         for each in self._known.values():
             await each.aclose()

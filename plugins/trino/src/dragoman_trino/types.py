@@ -1,4 +1,4 @@
-"""Columns: what their types are called, and how their values arrive, which the tree the server sends tells."""
+"""Columns: the names of their types, and the kinds of their values, from the type tree that the server sends."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ _SCALARS = {
     "real": Kind("float"),
     "double": Kind("float"),
     "json": Kind("json"),
-    # Their values, and those of every type that is not here, are the server's own text; of binaries it is base64.
+    # Values of these types, and of every type not listed, are the server's own text; binaries are base64.
 }
 _INTERVAL = re.compile(r"\bINTERVAL (?:DAY TO SECOND|YEAR TO MONTH)\b")
-# As texts two keys of these types may be one.
+# Two different keys of these types may have the same text.
 _AMBIGUOUS = frozenset({"array", "map", "row"})
 
 Signature = Mapping[str, Any]
 
 
 def columns_of(told: Sequence[Mapping[str, Any]]) -> tuple[Column, ...]:
-    """Return the columns the protocol tells."""
+    """Return the columns in the protocol's answer."""
     return tuple(Column(each["name"], type_text(each["type"]), kind_of(each["typeSignature"])) for each in told)
 
 
 def type_text(told: str) -> str:
-    """Return a type's text as the catalog has it too."""
+    """Return a type's text, spelled as in the catalog."""
     return _INTERVAL.sub(lambda match: match[0].lower(), short_type(told))
 
 
 def kind_of(signature: Signature) -> Kind:
-    """Return how values of a type arrive."""
+    """Return the kind of a type's values."""
     arguments = _arguments(signature)
     match signature["rawType"]:
         case "array":
@@ -60,13 +60,13 @@ def _field_name(field: Signature) -> str:
 
 
 def _arguments(signature: Signature) -> list[dict[str, Any]]:
-    """The types, or the named ones of a row, that a type is made of; lengths and digits left out."""
+    """Return the types, or the named ones of a row, that a type consists of, without lengths and digits."""
     arguments: list[dict[str, Any]] = signature.get("arguments") or []
     return [argument["value"] for argument in arguments if isinstance(argument["value"], dict)]
 
 
 def has_ambiguous_keys(signature: Signature) -> bool:
-    """Whether values of a type hold maps whose keys, as texts, may not tell them apart."""
+    """Return whether values of a type contain maps whose keys may be ambiguous as texts."""
     inner: list[Signature] = [argument.get("typeSignature", argument) for argument in _arguments(signature)]
     if signature["rawType"] == "map" and inner[0]["rawType"] in _AMBIGUOUS:
         return True

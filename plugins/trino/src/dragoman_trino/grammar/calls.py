@@ -1,4 +1,4 @@
-"""Calls: arguments, what follows them, and the functions with a grammar of their own."""
+"""Calls: arguments, what follows them, and functions with a grammar of their own."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ ATOMS = frozenset(
     "NULL TRUE FALSE CURRENT_DATE CURRENT_TIME CURRENT_TIMESTAMP LOCALTIME LOCALTIMESTAMP CURRENT_USER CURRENT_CATALOG"
     " CURRENT_SCHEMA CURRENT_PATH".split()
 ) | {STRING, NUMBER, "?"}
-"""Operands of one token."""
+"""Operands that are one token."""
 
 _DIRECTIONS = frozenset({"ASC", "DESC"})
 _ENDS = frozenset({"FIRST", "LAST"})
-# Behind the arguments of JSON functions stand options of one word after the other.
+# Options after the arguments of JSON functions, one word after the other.
 _JSON_WORDS = frozenset(
     "ABSENT ARRAY CONDITIONAL EMPTY ERROR FALSE KEEP KEY KEYS NULL OBJECT OMIT ON QUOTES SCALAR STRING TRUE"
     " UNCONDITIONAL UNIQUE UNKNOWN WITH WITHOUT WRAPPER".split()
@@ -25,7 +25,7 @@ _JSON_WORDS = frozenset(
 
 
 class Calls(Types, abc.ABC):
-    """Reads arguments. The expressions and queries in them are read by who inherits."""
+    """Reads arguments. A subclass reads the expressions and queries in them."""
 
     @abc.abstractmethod
     def read_expression(self) -> None:
@@ -37,10 +37,10 @@ class Calls(Types, abc.ABC):
 
     @abc.abstractmethod
     def read_window(self) -> None:
-        """Read what stands in the parentheses after OVER."""
+        """Read the contents of the parentheses after OVER."""
 
     def read_expressions(self) -> None:
-        """Read expressions with commas between them."""
+        """Read expressions separated by commas."""
         self.read_expression()
         while self.accept(","):
             self.read_expression()
@@ -56,7 +56,7 @@ class Calls(Types, abc.ABC):
                 return
 
     def read_form(self) -> bool:
-        """Read a function that has a grammar of its own, if one is here; whether it was."""
+        """Read a function with a grammar of its own, if one is here, and return whether it was."""
         form = self._FORMS.get(self.symbol)
         if form is None or self.ahead().symbol != "(":
             return False
@@ -83,7 +83,7 @@ class Calls(Types, abc.ABC):
             self.accept("DISTINCT")
 
     def read_call_tail(self) -> None:
-        """What follows the arguments of aggregates and window functions."""
+        """Read what follows the arguments of aggregates and window functions."""
         if self.at("WITHIN", "GROUP", "(", "ORDER", "BY"):
             self.advance(5)
             self.read_sort()
@@ -102,7 +102,7 @@ class Calls(Types, abc.ABC):
             else:
                 self.read_name()
 
-    # Functions with a grammar of their own: what stands in their parentheses
+    # Functions with a grammar of their own: the contents of their parentheses
 
     def _cast(self) -> None:
         self.read_expression()
@@ -156,7 +156,7 @@ class Calls(Types, abc.ABC):
     # JSON
 
     def read_json_path(self) -> None:
-        """Read a JSON value, a path into it, and what is passed to the path."""
+        """Read a JSON value, a path into it, and the values that are passed to the path."""
         self._json_value()
         self.expect(",", STRING)
         if self.accept("AS"):
@@ -176,7 +176,7 @@ class Calls(Types, abc.ABC):
             self.expect_any(frozenset({"UTF8", "UTF16", "UTF32"}))
 
     def read_json_options(self) -> None:
-        """Read what is to be returned, and what in special cases."""
+        """Read the type to return, and the handling of special cases."""
         while True:
             if self.accept("RETURNING"):
                 self.read_type()

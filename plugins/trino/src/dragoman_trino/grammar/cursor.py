@@ -10,9 +10,9 @@ from dragoman_trino.grammar.found import Found
 from dragoman_trino.grammar.tokens import END, NUMBER, OTHER, QUOTED, STRING, Token, tokens
 
 DEEPEST = 100
-"""Expressions and types within one another; the text guard bounds parentheses only."""
+"""The most nested expressions and types. The text guard bounds only parentheses."""
 
-# Reserved words that no query holds: the refusal says what was meant.
+# Reserved words that no query contains. The refusal says what was meant.
 _WRITES = frozenset("ALTER CREATE DEALLOCATE DELETE DROP EXECUTE INSERT INTO PREPARE".split())
 _HINTS = {
     ":": "Write ? for a parameter and pass its value in params; write CAST(a AS type) for a cast.",
@@ -24,9 +24,11 @@ _LOCKS = frozenset({"UPDATE", "SHARE", "NO", "KEY"})
 
 
 class Cursor:
-    """Reads tokens one by one. `symbol` is the current token's; every `read_*` leaves it at the first one not read.
+    """Reads tokens one by one. `symbol` is the current token's.
 
-    Whatever does not fit raises `InvalidSql`, or `WriteDenied` where a write was meant, with its offset.
+    Every `read_*` stops at the first token it did not read.
+
+    A token that does not match raises `InvalidSql`, or `WriteDenied` if a write was meant, with its offset.
     """
 
     def __init__(self, text: str) -> None:
@@ -39,73 +41,73 @@ class Cursor:
         self._depth = 0
         self.symbol = self._tokens[0].symbol
 
-    # Looking
+    # Lookahead
 
     def ahead(self, count: int = 1) -> Token:
-        """Return the token `count` after the current one; the end when there is none."""
+        """Return the token `count` after the current one; the end token if there is none."""
         return self._tokens[min(self._index + count, self._last)]
 
     def at(self, *symbols: str) -> bool:
-        """Whether these are the current token and those after it."""
+        """Return whether these are the current token and those after it."""
         return self.symbol == symbols[0] and (
             len(symbols) == 1 or all(self.ahead(count).symbol == symbol for count, symbol in enumerate(symbols[1:], 1))
         )
 
     def at_name(self) -> bool:
-        """Whether the current token can be a name."""
+        """Return whether the current token can be a name."""
         return self._tokens[self._index].name
 
     def beyond(self, ahead: int = 0) -> Token:
-        """Return the token after the counterpart of the parenthesis so many tokens ahead."""
+        """Return the token after the counterpart of the parenthesis that is `ahead` tokens ahead."""
         return self._tokens[min(self._closings.get(self._index + ahead, self._last) + 1, self._last)]
 
-    # Moving
+    # Movement
 
     def advance(self, count: int = 1) -> None:
-        """Go on by `count` tokens."""
+        """Move on by `count` tokens."""
         self._index = min(self._index + count, self._last)
         self.symbol = self._tokens[self._index].symbol
 
     def accept(self, *symbols: str) -> bool:
-        """Go past `symbols` if they are here; whether they were."""
+        """Move past `symbols` if they are here, and return whether they were."""
         found = self.at(*symbols)
         if found:
             self.advance(len(symbols))
         return found
 
     def accept_any(self, symbols: frozenset[str]) -> bool:
-        """Go past one of `symbols` if it is here; whether it was."""
+        """Move past one of `symbols` if it is here, and return whether it was."""
         found = self.symbol in symbols
         if found:
             self.advance()
         return found
 
     def expect(self, *symbols: str) -> None:
-        """Go past `symbols`, which must be here."""
+        """Move past `symbols`, which must be here."""
         for symbol in symbols:
             if self.symbol != symbol:
                 self.fail()
             self.advance()
 
     def expect_any(self, symbols: frozenset[str]) -> None:
-        """Go past one of `symbols`, which must be here."""
+        """Move past one of `symbols`, which must be here."""
         if not self.accept_any(symbols):
             self.fail()
 
     def enter(self) -> None:
-        """Note that something opens that may hold itself; `leave` when it closes."""
+        """Record that a construct opens that may contain itself; call `leave` when it closes."""
         self._depth += 1
         if self._depth > DEEPEST:
             self.fail_as_too_deep()
 
     def leave(self) -> None:
-        """Note that what was entered last has closed."""
+        """Record that the last entered construct has closed."""
         self._depth -= 1
 
     # Names
 
     def read_name(self) -> str:
-        """Read one name, which the server takes in lower case, quoted or not."""
+        """Read one name. The server folds it to lower case, quoted or not."""
         token = self._tokens[self._index]
         if not token.name:
             self.fail()
@@ -129,29 +131,29 @@ class Cursor:
             self.expect(")")
 
     def note_call(self, names: tuple[str, ...], offset: int, *, table: bool = False) -> None:
-        """Note that the statement calls a function."""
+        """Record that the statement calls a function."""
         kind: CallKind = "table function" if table else "function"
         self.found.calls.append(FunctionCall(names[-1], schema_of(names), offset, kind))
 
-    # Failing
+    # Failures
 
     @property
     def offset(self) -> int:
-        """Where the current token stands."""
+        """The offset of the current token."""
         return self._tokens[self._index].start
 
     @property
     def end(self) -> int:
-        """Where what was read last ends."""
+        """The end of the last token that was read."""
         token = self._tokens[self._index - 1]
         return token.start + len(token.text)
 
     def fail(self) -> NoReturn:
-        """Raise what says that the current token does not fit."""
+        """Raise the error for a current token that does not match."""
         raise self._misfit()
 
     def fail_as_too_deep(self) -> NoReturn:
-        """Raise what says that too much is nested."""
+        """Raise the error for too deep nesting."""
         raise InvalidSql(
             "The statement is nested too deeply.",
             suggestion="Use WITH to name inner queries instead of nesting them.",
@@ -169,7 +171,7 @@ class Cursor:
         for index in (self._index - 1, self._index):
             name, following = self._tokens[index], self._tokens[min(index + 1, self._last)]
             if name.name and following.symbol == "(":
-                # A function where Trino has none: that it is not listed is the better reason.
+                # A function in a place where Trino has none: that it is not listed is the better reason.
                 self.note_call((name.text.strip('"').lower(),), name.start)
         if token.symbol == END:
             message = "The statement ends too early."
@@ -181,7 +183,7 @@ class Cursor:
 
 
 def _closings(found: list[Token]) -> dict[int, int]:
-    """Where each parenthesis that is closed is closed."""
+    """Return for each opening parenthesis the place where it closes."""
     closings: dict[int, int] = {}
     opened: list[int] = []
     for index, token in enumerate(found):

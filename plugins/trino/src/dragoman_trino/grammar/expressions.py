@@ -16,12 +16,12 @@ _BINARY = _COMPARISONS | {"AND", "OR", "+", "-", "*", "/", "%", "||", "BETWEEN",
 _NEGATED = frozenset({"BETWEEN", "IN", "LIKE"})
 _QUERIES = frozenset({"SELECT", "WITH", "VALUES", "TABLE"})
 _AFTER = frozenset({",", ")", END})
-# What may follow a query in parentheses that is itself part of a query, and not an operand.
+# What may follow a query in parentheses that is part of a query itself, and not an operand.
 _GOES_ON = frozenset({")", "UNION", "INTERSECT", "EXCEPT", "ORDER", "LIMIT", "OFFSET", "FETCH"})
 
 
 class Expressions(Calls, abc.ABC):
-    """Reads expressions. Queries in them are read by who inherits."""
+    """Reads expressions. A subclass reads the queries in them."""
 
     def read_expression(self) -> None:
         """Read an expression."""
@@ -35,7 +35,7 @@ class Expressions(Calls, abc.ABC):
         self.leave()
 
     def opens_query(self, ahead: int = 0) -> bool:
-        """Whether the parenthesis so many tokens ahead holds a query."""
+        """Return whether the parenthesis `ahead` tokens ahead contains a query."""
         inner, following = self.ahead(ahead + 1).symbol, self.ahead(ahead + 2).symbol
         if inner != "(":
             return inner in _QUERIES and (inner, following) != ("TABLE", "(")  # that is a table function
@@ -50,7 +50,7 @@ class Expressions(Calls, abc.ABC):
     # Operators
 
     def _operator(self) -> bool:
-        """Read what stands after an operand; whether another operand must follow."""
+        """Read what stands after an operand. Return whether another operand must follow."""
         while True:
             symbol = self.symbol
             if symbol in _BINARY:
@@ -121,7 +121,7 @@ class Expressions(Calls, abc.ABC):
         self.fail_as_too_deep()
 
     def _parentheses(self) -> None:
-        """A query, expressions, or the arguments of a lambda."""
+        """Read a query, expressions, or the arguments of a lambda."""
         if self.opens_query():
             self.read_query_in_parentheses()
             return
@@ -137,7 +137,7 @@ class Expressions(Calls, abc.ABC):
         self.expect(")")
 
     def _ahead_of_sign(self) -> str:
-        """The next symbol, or that behind it when it is a sign."""
+        """Return the next symbol, or the one after it if it is a sign."""
         following = self.ahead().symbol
         return self.ahead(2).symbol if following in _SIGNS else following
 
@@ -157,7 +157,7 @@ class Expressions(Calls, abc.ABC):
         self.expect("END")
 
     def _read_named(self) -> None:
-        """A column, a call, a lambda, or a value of a named type."""
+        """Read a column, a call, a lambda, or a value of a named type."""
         following = self.ahead()
         if self.symbol in {"RUNNING", "FINAL"} and following.name and self.ahead(2).symbol in {"(", "."}:
             self.advance()
@@ -181,7 +181,7 @@ class Expressions(Calls, abc.ABC):
         self.read_call_tail()
 
     def _parts(self) -> None:
-        """Elements, fields, and the star of a.*."""
+        """Read elements, fields, and the star of a.*."""
         while True:
             if self.accept("["):
                 self.read_expression()

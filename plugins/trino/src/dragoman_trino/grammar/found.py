@@ -12,11 +12,13 @@ MentionForm = Literal["table", "version", "query", "argument", "shown"]
 
 @dataclass(slots=True)
 class Mention:
-    """A place where a statement names a relation. `offset`, `start` and `end` count characters.
+    """A place where a statement names a relation. Offsets count characters.
 
-    `offset`: where the name stands. `start`, `end`: the name, with TABLE before it in a `query`, and with the
-    parenthesis behind it in an `argument`. `form`: a `table` in FROM, or an older `version` of one; a `query` TABLE t;
-    an `argument` TABLE(t); `shown`: something is told of it, as by DESCRIBE. `aliased`: an alias follows.
+    - `offset`: where the name stands.
+    - `start`, `end`: the name, with TABLE before it in a `query`, and with the parenthesis after it in an `argument`.
+    - `form`: a `table` in FROM, or an older `version` of one; a `query` TABLE t; an `argument` TABLE(t); `shown`: a
+      statement such as DESCRIBE describes it.
+    - `aliased`: an alias follows.
     """
 
     relation: Relation
@@ -29,11 +31,11 @@ class Mention:
 
 @dataclass(slots=True)
 class Found:
-    """Everything a statement touches, as written, in lower case.
+    """Everything that a statement touches, as written, in lower case.
 
-    `mentions`: of relations, every one, in order, without those WITH defines. `schemas`: the schemas it lists the
-    contents of, as (catalog, schema), None for the session's own. `lists_schemas`: it lists schemas, or what is in
-    several of them.
+    - `mentions`: every mention of a relation, in order, without names that WITH defines.
+    - `schemas`: the schemas whose contents it lists, as (catalog, schema); None for the session's own.
+    - `lists_schemas`: it lists schemas, or the contents of several schemas.
     """
 
     calls: list[FunctionCall] = field(default_factory=list[FunctionCall])

@@ -12,7 +12,7 @@ _SETS = frozenset({"UNION", "INTERSECT", "EXCEPT"})
 _QUANTIFIERS = frozenset({"DISTINCT", "ALL"})
 _ROWS = frozenset({"ROW", "ROWS"})
 _GROUPINGS = frozenset({"ROLLUP", "CUBE"})
-# Behind an ALL that is a column of that name.
+# Symbols after an ALL that is a column of that name.
 _AFTER_GROUPS = _SETS | {END, ",", ".", ")", "HAVING", "WINDOW", "ORDER", "OFFSET", "LIMIT", "FETCH"}
 
 
@@ -20,7 +20,7 @@ class Queries(Relations):
     """Reads queries."""
 
     def read_query(self) -> None:
-        """Read a query, WITH and all."""
+        """Read a query, including WITH."""
         self.enter()
         around = self.visible
         if self.symbol == "WITH":
@@ -51,7 +51,7 @@ class Queries(Relations):
             self._member(recursive)
 
     def _member(self, recursive: bool) -> None:
-        """One query with a name, which those after it see, and it sees itself when WITH is recursive."""
+        """Read a member of WITH. Later ones see its name, and it sees itself if WITH is recursive."""
         name = frozenset({self.read_name()})
         self.read_columns()
         self.expect("AS")
@@ -76,7 +76,7 @@ class Queries(Relations):
                 mention.start = start
 
     def _limits(self) -> None:
-        """OFFSET and LIMIT or FETCH; in which order is left to the server."""
+        """Read OFFSET and LIMIT or FETCH. Their order is left to the server."""
         while True:
             if self.accept("OFFSET"):
                 self.read_expression()
@@ -140,7 +140,7 @@ class Queries(Relations):
                 return
 
     def _sets(self) -> None:
-        """Sets of expressions, which may be grouping sets themselves, in parentheses."""
+        """Read sets of expressions in parentheses, which may be grouping sets themselves."""
         self.expect("(")
         if self.accept(")"):
             return

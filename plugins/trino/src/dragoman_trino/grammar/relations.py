@@ -1,4 +1,4 @@
-"""What stands in FROM: tables, inner queries, functions that return tables, and joins of them."""
+"""The contents of FROM: tables, subqueries, functions that return tables, and joins."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _JOINS = frozenset({"CROSS", "NATURAL", "INNER", "LEFT", "RIGHT", "FULL", "JOIN"
 _JOIN_WORDS = _JOINS - {"JOIN"} | {"OUTER"}
 _SAMPLES = frozenset({"BERNOULLI", "SYSTEM"})
 _PERIODS = frozenset({"TIMESTAMP", "VERSION"})
-# Words that may be aliases, unless what follows says that they begin a clause; None: any name follows.
+# Words that may be aliases, unless the next token shows that they begin a clause. None: any name follows.
 _CLAUSES: dict[str, frozenset[str] | None] = {
     "COPARTITION": frozenset({"("}),
     "FETCH": frozenset({"FIRST", "NEXT"}),
@@ -39,7 +39,7 @@ class Relations(Windows, abc.ABC):
             self._relation()
 
     def read_alias(self, *, columns: bool = False) -> bool:
-        """Read an alias if one is here, with its columns if it may have them; whether one was."""
+        """Read an alias if one is here, with its columns if it may have them, and return whether one was."""
         if not self.accept("AS") and (not self.at_name() or self._at_clause()):
             return False
         if columns:
@@ -52,7 +52,7 @@ class Relations(Windows, abc.ABC):
         return True
 
     def read_relation_name(self, form: MentionForm) -> Mention | None:
-        """Read the name of a relation, and note it unless WITH defines it."""
+        """Read the name of a relation, and record it unless WITH defines it."""
         offset = self.offset
         names = self.read_names()
         if len(names) > 3:
@@ -71,7 +71,7 @@ class Relations(Windows, abc.ABC):
         return self.ahead().name if following is None else self.ahead().symbol in following
 
     def _relation(self) -> None:
-        """Relations that are joined; the condition of a join may stand behind further ones."""
+        """Read joined relations. The condition of a join may stand after further ones."""
         self.enter()
         self._read_sample()
         while True:
@@ -156,7 +156,7 @@ class Relations(Windows, abc.ABC):
         self.expect(")")
 
     def _partners(self) -> None:
-        """Names of arguments that are partitioned alike; they are dotted as tables are, and read nothing more."""
+        """Read names of arguments that are partitioned alike. They are dotted like tables, and read nothing more."""
         self.expect("(")
         self.read_names()
         while self.accept(","):
@@ -249,7 +249,7 @@ class Relations(Windows, abc.ABC):
         self.read_json_options()
 
     def _json_plan(self) -> None:
-        """Names of paths and how they are joined, until the parenthesis closes."""
+        """Read names of paths and how they are joined, until the parenthesis closes."""
         depth = 1
         while depth:
             depth += {"(": 1, ")": -1}.get(self.symbol, 0)

@@ -1,4 +1,4 @@
-"""Statements: queries, their plans, and looking around."""
+"""Statements: queries, EXPLAIN, and statements that only inspect."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class Statements(Queries):
     def read(self) -> Found:
         """Read it to its end and return what it touches.
 
-        Raises `InvalidSql` for what is none of these or does not parse, `UnsafeSql` for WITH FUNCTION and WITH SESSION,
-        `WriteDenied` for what is reserved for writes. `found` is there all the same, as far as it was read.
+        Raises `InvalidSql` for any other statement or a text that does not parse, `UnsafeSql` for WITH FUNCTION and
+        WITH SESSION, `WriteDenied` for words that are reserved for writes. Even then, `found` has what was read so far.
         """
         match self.symbol:
             case "EXPLAIN":
@@ -61,7 +61,7 @@ class Statements(Queries):
         self.advance()
         self.expect_any(values)
 
-    # Looking around
+    # Inspection
 
     def _describe(self) -> None:
         self.advance()
@@ -101,7 +101,7 @@ class Statements(Queries):
             self._everything()
 
     def _everything(self) -> None:
-        """What shows catalogs, schemas and rights, wherever they are."""
+        """Record that the statement shows catalogs, schemas and rights anywhere."""
         self.found.lists_schemas = True
         if self.accept("CATALOGS"):
             self._like()

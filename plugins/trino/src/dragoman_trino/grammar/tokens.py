@@ -1,4 +1,4 @@
-"""Trino's own tokens, exactly: of text without comments, which the core's guard has let pass."""
+"""Trino's own tokens, exactly, in text without comments that the core's guard has accepted."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ _SYMBOLS = {"string": STRING, "number": NUMBER, "quoted": QUOTED, "other": OTHER
 
 
 class Token(NamedTuple):
-    """A token. `symbol`: a word in upper case, a mark, or the kind of anything else. `name`: whether it can be one."""
+    """A token. `symbol`: a word in upper case, a mark, or the kind of anything else.
+
+    `name`: whether it can be a name.
+    """
 
     symbol: str
     text: str
@@ -34,7 +37,7 @@ class Token(NamedTuple):
 
 
 def tokens(text: str) -> list[Token]:
-    """Return the tokens of `text` and one that ends them."""
+    """Return the tokens of `text`, followed by an end token."""
     found: list[Token] = []
     for match in _TOKENS.finditer(text):
         kind = match.lastgroup

@@ -1,4 +1,4 @@
-"""Types, as in CAST: they run nothing, so their names do not matter."""
+"""Types, as in CAST. They run nothing, so their names do not matter."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dragoman_trino.grammar.cursor import Cursor
 from dragoman_trino.grammar.tokens import NUMBER
 
 FIELDS = frozenset({"YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND"})
-"""What an interval counts."""
+"""The units of an interval."""
 
 
 class Types(Cursor):
@@ -45,7 +45,7 @@ class Types(Cursor):
             self.advance(2)
 
     def _parameters(self) -> None:
-        """Lengths, types, or a row's fields, which are a type, or a name and a type."""
+        """Read lengths, types, or a row's fields: a type, or a name and a type."""
         if not self.accept("("):
             return
         while True:

@@ -1,4 +1,4 @@
-"""Windows, and the patterns of rows that both they and MATCH_RECOGNIZE look for."""
+"""Windows, and the row patterns of windows and MATCH_RECOGNIZE."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _FRAMES = frozenset({"RANGE", "ROWS", "GROUPS"})
 _DIRECTIONS = frozenset({"PRECEDING", "FOLLOWING"})
 _STARTS = frozenset({"INITIAL", "SEEK"})
 _OPENINGS = frozenset({"PARTITION", "MEASURES"}) | _FRAMES
-# Everything a pattern is made of besides its variables.
+# The symbols of a pattern beside its variables.
 _PATTERN = frozenset({"(", ")", ",", "|", "*", "+", "?", "{", "}", "^", "$", "{-", "-}", NUMBER})
 
 
@@ -19,7 +19,7 @@ class Windows(Expressions, abc.ABC):
     """Reads windows and patterns."""
 
     def read_window(self) -> None:
-        """Read what stands in the parentheses after OVER."""
+        """Read the contents of the parentheses after OVER."""
         following = self.ahead().symbol
         if self.at_name() and (self.symbol not in _OPENINGS or following in {")", "ORDER"} | _OPENINGS):
             self.read_name()
@@ -40,7 +40,7 @@ class Windows(Expressions, abc.ABC):
             self.read_expressions()
 
     def read_matching(self) -> None:
-        """Read what stands in the parentheses after MATCH_RECOGNIZE."""
+        """Read the contents of the parentheses after MATCH_RECOGNIZE."""
         self.read_partition()
         if self.accept("ORDER", "BY"):
             self.read_sort()
@@ -49,7 +49,7 @@ class Windows(Expressions, abc.ABC):
         self.read_pattern()
 
     def read_pattern(self) -> None:
-        """Read where to go on after a match, the pattern and its variables, as far as they are here."""
+        """Read where to continue after a match, the pattern and its variables, as far as they are here."""
         if self.accept("AFTER", "MATCH", "SKIP"):
             self._skip()
         self.accept_any(_STARTS)

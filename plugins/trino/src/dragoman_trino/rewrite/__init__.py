@@ -1,7 +1,7 @@
-"""Queries written in other SQLs, rewritten for Trino, or refused where Trino would answer otherwise.
+"""Rewrites queries that were written in other SQLs for Trino, or refuses those that Trino would answer differently.
 
-`tree` walks an allow list of nodes; `queries`, `numbers`, `texts`, `patterns`, `casts`, `dates`, `documents` know what
-each of them means; `truth` and `sqlite_dates` are what only SQLite needs; `rewriting` is what they share.
+`tree` walks an allow list of nodes. `queries`, `numbers`, `texts`, `patterns`, `casts`, `dates` and `documents` handle
+the nodes of their kind. Only SQLite's queries need `truth` and `sqlite_dates`. `rewriting` is shared by all.
 """
 
 from dragoman_trino.rewrite.tree import rewrite

@@ -1,4 +1,4 @@
-"""Casts: how each type of the source is called, and where the same cast gives something else."""
+"""Casts: the name of each type of the source, and casts with another result."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _cast(node: Any, notes: Notes) -> Any:
 
 
 def _number(value: Any, notes: Notes) -> Any:
-    """`value`, about to become a number: SQLite would take what a text begins with, or 0."""
+    """Return `value` for use as a number. SQLite would take the number that a text begins with, or 0."""
     if is_text(value):
         if not _NUMBER.fullmatch(value.name):
             raise unsupported(f"A cast of the text {value.name[:20]!r} to a number", "Write a number.")
@@ -77,7 +77,7 @@ def _whole(value: Any, to: str, notes: Notes) -> Any:
         if is_text(value) and not re.fullmatch(r"[+-]?\d+", value.name):
             raise unsupported("A cast of a text with decimals to an integer", "Write a whole number.")
         known = kind_of_number(value) == "whole" or is_textual(value)
-        # SQLite cuts off where Trino rounds; a decimal of this size holds texts and numbers of every type.
+        # SQLite cuts where Trino rounds. A decimal of this size holds texts and numbers of every type.
         return cast(value if known else call("truncate", cast(value, f"decimal(38, {DECIMAL_PLACES})")), "bigint")
     if kind_of_number(value) == "double" and notes.source == "postgres":
         raise unsupported("A cast of a double to an integer, which rounds halves to even,", "Cast to numeric first.")
@@ -91,7 +91,7 @@ def _decimal(value: Any, to: Any, notes: Notes) -> Any:
         raise unsupported("A cast to numeric, which changes some values only,", "Cast to REAL or INTEGER.")
     sizes = [int(size.name) for size in to.expressions]
     if not sizes:
-        # Of a numeric that is whole, a division is not: places are needed even there.
+        # A division of whole numerics is not whole, so it needs decimal places too.
         notes.add(_NUMERIC)
         sizes = [38, DECIMAL_PLACES]
     if not 0 < sizes[0] <= 38:
@@ -142,7 +142,7 @@ def _array(value: Any, to: Any) -> Any:
 
 
 def compare(node: Any, notes: Notes) -> Any:
-    """A text that looks like a date, beside what may be one, is one: Trino compares no text with a date."""
+    """Turn a text that looks like a date, beside a possible date, into a date: Trino does not compare them."""
     sides = [side for side in _sides(node) if side is not None]
     if any(map(is_textual_but_literal, sides)) or all(map(is_text, sides)):
         return node
@@ -173,12 +173,12 @@ def _sides(node: Any) -> list[Any]:
 
 
 def is_textual_but_literal(node: Any) -> bool:
-    """Whether a node is known to give a text, other than by being one."""
+    """Return whether a node is known to be a text, but is not a literal."""
     return is_textual(node) and not is_text(bare(node))
 
 
 def _compare_numbers(node: Any, notes: Notes) -> Any:
-    """SQLite compares a number with a text as what they are; Trino refuses."""
+    """Refuse comparisons of a number and a text. SQLite compares them by type; Trino refuses."""
     if any(_is_nocase(side) for side in (node.this, node.expression)):
         for place in ("this", "expression"):
             side = node.args[place]
@@ -192,7 +192,7 @@ def _compare_numbers(node: Any, notes: Notes) -> Any:
 
 
 def _equals(node: Any, notes: Notes) -> Any:
-    """`= ANY (...)` and `<> ALL (...)` of a list are IN and NOT IN; of an array, contains()."""
+    """Rewrite `= ANY (...)` and `<> ALL (...)` of a list to IN and NOT IN; of an array, to contains()."""
     several = node.expression
     negated = isinstance(node, exp.NEQ)
     if isinstance(several, exp.Anonymous) and several.name.lower() == "all" and negated:
@@ -220,7 +220,7 @@ def _in(node: Any, notes: Notes) -> Any:
 
 
 def _is(node: Any, notes: Notes) -> Any:
-    """Trino has IS NULL only; IS TRUE is a comparison that is never NULL."""
+    """Rewrite IS. Trino has only IS NULL; IS TRUE becomes a comparison that is never NULL."""
     if isinstance(node.expression, exp.Boolean):
         return exp.paren(exp.NullSafeEQ(this=exp.paren(node.this), expression=node.expression))
     if not isinstance(node.expression, exp.Null):
@@ -229,7 +229,7 @@ def _is(node: Any, notes: Notes) -> Any:
 
 
 def _guard(node: Any) -> Any:
-    """Trino compares no comparison, unless it stands in parentheses."""
+    """Put a comparison in parentheses, which Trino needs to compare it."""
     for place in ("this", "expression"):
         side = node.args.get(place)
         operator = isinstance(side, (exp.Predicate, exp.Not, exp.Connector))

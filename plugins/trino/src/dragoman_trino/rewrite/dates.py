@@ -1,4 +1,4 @@
-"""Dates and timestamps: what a sum with an interval gives, fields that count otherwise, formats, time zones."""
+"""Dates and timestamps: sums with intervals, fields that count differently, formats, time zones."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from dragoman_trino.rewrite.rewriting import (
     whole,
 )
 
-DATES_STAY = "What Postgres makes a timestamp of a date stays a date in Trino."
+DATES_STAY = "Where Postgres turns a date into a timestamp, Trino keeps a date."
 _DAYS = "- between columns is arithmetic on numbers: write a::date - b::date for a number of days."
 _UNITS = ("year", "month", "week", "day", "hour", "minute", "second")
 _INTERVAL = re.compile(r"\s*([+-]?\d+)\s*([a-z]+)\s*")
@@ -34,7 +34,7 @@ _FORMAT = re.compile(r'(?:%[YmdHMSjyFT]|[^%A-Za-z0-9"]|"?T"?)*')
 
 
 def parts_of(interval: Any) -> list[tuple[int, str]]:
-    """An interval written as a literal, as amounts and units, longest first, as Postgres adds them."""
+    """Return an interval literal as amounts and units, longest first, as Postgres adds them."""
     value, unit = interval.this, interval.args.get("unit")
     if not isinstance(value, exp.Literal):
         raise unsupported("An interval that is computed", "Write the interval as a literal.")
@@ -50,7 +50,7 @@ def parts_of(interval: Any) -> list[tuple[int, str]]:
 
 
 def move_moment(moment: Any, parts: list[tuple[int, str]], sign: int = 1) -> Any:
-    """`moment` with amounts of units added one after another."""
+    """Return `moment` with amounts of units added one after another."""
     for amount, unit in parts:
         if unit == "week":
             amount, unit = amount * 7, "day"
@@ -147,7 +147,7 @@ def _truncate(node: Any, notes: Notes) -> Any:
 
 
 def spell(form: str) -> str:
-    """A format of strftime's as date_format writes it. Raises `Unsupported` for what is spelled otherwise."""
+    """Return a format of strftime as date_format writes it. Raises `Unsupported` for a format with another spelling."""
     if not _FORMAT.fullmatch(form):
         raise unsupported("This format of a date or number", "Use digits of years, months, days and times only.")
     plain = form.replace('"', "").replace("%F", "%Y-%m-%d").replace("%T", "%H:%M:%S")
@@ -170,14 +170,14 @@ def _parse(node: Any, notes: Notes) -> Any:
 
 
 def _set_zone(node: Any, notes: Notes) -> Any:
-    """AT TIME ZONE gives a timestamp its zone, and takes it from one that has it."""
+    """Rewrite AT TIME ZONE, which gives a timestamp its zone, and removes it from one that has it."""
     kind, zone = kind_of(node.this), node.args["zone"]
     if not is_text(zone) or kind not in {"timestamp", "timestamptz"}:
         raise unsupported(
             "AT TIME ZONE of what may have a time zone or not", "Cast to timestamp or timestamptz before it."
         )
     if kind == "timestamp":
-        # Shown in the session's own zone, as the source shows it.
+        # Shown in the session's own zone, as in the source.
         there = call("with_timezone", node.this, zone)
         return call("at_timezone", there, call("current_timezone"), kind="timestamptz")
     return cast(call("at_timezone", node.this, zone), "timestamp(6)")

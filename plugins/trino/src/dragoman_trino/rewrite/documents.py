@@ -1,4 +1,4 @@
-"""JSON, arrays, and the functions that both engines have under one name or another."""
+"""JSON, arrays, and functions that both engines have under some name."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SCALARS = "Objects and lists as text are NULL in Trino; numbers in JSON are tex
 
 
 def _path(node: Any) -> str:
-    """The path of an operator or a function on JSON, as Trino writes it."""
+    """Return the path of an operator or a function on JSON, as Trino writes it."""
     path = node.expression
     if is_text(path):
         found = re.fullmatch(r"\{((?:[A-Za-z_]\w*,?)+)\}", path.name)
@@ -47,7 +47,7 @@ def _json_text(node: Any, notes: Notes) -> Any:
 
 
 def _element(node: Any, notes: Notes) -> Any:
-    """Trino's [] fails beyond the end; the index counts from 0 in the tree, from 1 in element_at()."""
+    """Rewrite an element access. Trino's [] fails beyond the end; the tree counts from 0, element_at() from 1."""
     if node.meta.get("ours"):
         return node
     index = whole(node.expressions[0]) if len(node.expressions) == 1 else None
@@ -57,7 +57,7 @@ def _element(node: Any, notes: Notes) -> Any:
 
 
 def _size(node: Any, notes: Notes) -> Any:
-    """array_length() of an empty array is NULL in Postgres."""
+    """Rewrite array_length(), which is NULL for an empty array in Postgres."""
     if whole(node.expression) not in {1, None}:
         raise unsupported("array_length() of an inner dimension", "Use cardinality().")
     size = call("cardinality", node.this)
@@ -90,7 +90,7 @@ _RENAMED = {
 
 
 def call_named(node: Any, notes: Notes) -> Any:
-    """A function that sqlglot knows nothing of, where Trino has the same."""
+    """Return a call of a function that sqlglot does not know, if Trino has the same one."""
     if node.meta.get("ours"):
         return node
     name, arguments = node.name.lower(), node.expressions

@@ -1,4 +1,4 @@
-"""Numbers: divisions and their decimal places, rounding, extremes beside NULL, shifts."""
+"""Numbers: divisions and their decimal places, rounding, extremes with NULL, shifts."""
 
 from __future__ import annotations
 
@@ -28,8 +28,9 @@ from dragoman_trino.rewrite.rewriting import (
 _PLACES = 16
 _BIGINT = 2**63 - 1
 _DIVIDED = (
-    "Trino's division of decimals keeps the decimal places of its operands, fewer than the source's; that of whole"
-    " numbers has none, also where they are a sum() of bigint."
+    "Trino's division of decimals keeps the decimal places of its operands, fewer than "
+    "the source's. A division of whole numbers has none, also if they are a sum() of "
+    "bigint."
 )
 _AVERAGED = "avg() of decimals keeps their number of decimal places in Trino."
 _HALVES = "round() rounds halves away from zero in Trino, of doubles too."
@@ -44,7 +45,7 @@ _DOUBLE = (exp.Sqrt, exp.Cbrt, exp.Exp, exp.Ln, exp.Log, exp.Pow, exp.Pi, exp.St
 
 
 def kind_of_number(node: Any) -> str:
-    """`whole`, `decimal` or `double` for what is known to be one; else an empty text."""
+    """Return `whole`, `decimal` or `double` for a number known to be one; else an empty text."""
     node = bare(node)
     if isinstance(node, exp.Literal) and not node.is_string:
         return "whole" if node.name.isdigit() else "double" if "e" in node.name.lower() else "decimal"
@@ -70,7 +71,7 @@ def _decimal_if(known: bool) -> str:
 
 
 def _literal(node: Any, notes: Notes) -> Any:
-    """A number with decimals is a binary float in SQLite, and exact elsewhere, with an exponent too."""
+    """Rewrite a number with decimals. In SQLite it is a binary float, elsewhere it is exact, with an exponent too."""
     if node.is_string or isinstance(node.parent, (exp.DataTypeParam, exp.Interval)):
         return node
     name = node.name.lower()
@@ -101,7 +102,7 @@ def _quotient(node: Any, notes: Notes) -> Any:
 
 
 def _over(node: Any, kinds: tuple[str, ...] = ()) -> Any:
-    """SQLite gives NULL for a division by zero."""
+    """Return a division that gives NULL for zero, as in SQLite."""
     right = node.expression
     if not exact(right) and not _nonzero_double(right):
         right = call("nullif", right, 0)
@@ -114,7 +115,7 @@ def _nonzero_double(node: Any) -> bool:
 
 
 def _widen(node: Any) -> Any:
-    """A literal with so many decimal places that a quotient keeps them too."""
+    """Return a literal with enough decimal places for the quotient."""
     value = exact(node)
     if value is None or is_integer(node) or (whole(node) is not None and "." not in bare(node).sql()):
         return node
@@ -140,7 +141,7 @@ def _product(node: Any, notes: Notes) -> Any:
 
 
 def fold(node: Any, notes: Notes) -> Any | None:
-    """Arithmetic on whole literals of SQLite's, whose integers are twice as wide as Trino's literals."""
+    """Compute arithmetic on whole literals of SQLite, whose integers are larger than Trino's literals."""
     left, right = whole(node.this), whole(node.expression)
     if not notes.sqlite or left is None or right is None:
         return None
@@ -178,7 +179,7 @@ def _round(node: Any, notes: Notes) -> Any:
 
 
 def _round_double(value: Any, digits: Any, notes: Notes) -> Any:
-    """SQLite rounds the binary float, which is seldom a half; Trino the decimal it is written as."""
+    """Round a double. SQLite rounds the binary float, which is seldom a half; Trino the decimal as it is written."""
     places = whole(digits)
     if places is None:
         raise unsupported("round() to a computed number of digits", "Write the number of digits.")
@@ -200,7 +201,7 @@ def _extreme(node: Any, notes: Notes) -> Any:
     known = [value for value in values if not isinstance(value, exp.Null)]
     if not node.args.get("ignore_nulls"):
         return call(name, *values) if len(known) == len(values) else exp.Null()
-    # Trino's greatest() is NULL when one argument is; each falls back on the others.
+    # Trino's greatest() is NULL if one argument is, so each argument falls back on the others.
     turned = (known[n:] + known[:n] for n in range(len(known)))
     fallen = [call("coalesce", *(v.copy() for v in turn)) if len(known) > 1 else turn[0] for turn in turned]
     return call(name, *fallen) if fallen[1:] else fallen[0] if fallen else exp.Null()
@@ -235,7 +236,7 @@ def _logarithm(node: Any, notes: Notes) -> Any:
 
 
 def _pair(node: Any, notes: Notes) -> Any:
-    """Trino computes these of whole numbers in single precision."""
+    """Rewrite functions that Trino computes in single precision for whole numbers."""
     sides = {place: cast(node.args[place], "double") for place in ("this", "expression")}
     return node.__class__(**sides)
 

@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from dragoman_trino.rewrite.rewriting import Notes, Rewriter, call, is_text, text, unsupported
 
-# Where a backslash escapes in LIKE without an ESCAPE.
+# SQLs in which a backslash escapes in LIKE without an ESCAPE.
 _BACKSLASH = frozenset(
     "postgres redshift materialize risingwave mysql doris starrocks singlestore bigquery spark spark2 databricks hive"
     " clickhouse".split()
@@ -46,7 +46,7 @@ def _match(node: Any, escape: str, notes: Notes) -> Any:
 
 
 def _normalize(pattern: str, escape: str) -> tuple[str, str]:
-    """A pattern whose escapes stand only where Trino takes one, and the character that escapes, if it does."""
+    """Return a pattern with escapes only where Trino accepts them, and the escape character, if any."""
     if not escape or escape not in pattern:
         return pattern, ""
     parts: list[str] = []
@@ -63,7 +63,7 @@ def _normalize(pattern: str, escape: str) -> tuple[str, str]:
 
 
 def _glob(node: Any, notes: Notes) -> Any:
-    """GLOB heeds case, as LIKE does in Trino."""
+    """Rewrite GLOB, which is case-sensitive, as LIKE is in Trino."""
     pattern = node.expression
     if not is_text(pattern) or "[" in pattern.name:
         raise unsupported("GLOB with a set of characters, or a pattern that is computed", "Use LIKE.")
@@ -72,19 +72,22 @@ def _glob(node: Any, notes: Notes) -> Any:
     return exp.Escape(this=like, expression=text("\\")) if "\\" in turned else like
 
 
-# What Postgres' regular expressions and Java's read alike, one construct at a time.
+# Constructs that regular expressions of Postgres and Java read alike, one at a time.
 _ATOM = r"[^\\\[\](){}.*+?^$|]|\\[dws.\\\[\](){}*+?^$|/-]|\.|\[\^?[\w .,:;@#%&_/=!-]+\]|\^|\$"
 _SAME = re.compile(rf"(?:(?:{_ATOM}|\((?!\?)|\(\?:|\))(?:[*+?]|\{{\d+(?:,\d*)?\}})?|\|)*")
 
 
 def _regex(pattern: Any, ignore_case: bool, whole: bool) -> Any:
-    """A regular expression for Trino; `whole`: longest and first match are one, since nothing can match shorter."""
+    """Return a regular expression for Trino.
+
+    `whole`: longest and first match are the same, since nothing shorter can match.
+    """
     written = pattern.name if is_text(pattern) else None
     if written is None or not _SAME.fullmatch(written) or (ignore_case and not written.isascii()):
         raise unsupported("This regular expression", "Use LIKE, or regexp_like in Trino's own SQL.")
     if not whole and "|" in written:
         raise unsupported("Replacing one of several alternatives", "Use regexp_replace in Trino's own SQL.")
-    # Java's $ also stands before a last newline, its dot for no newline.
+    # Java's $ also matches before a last newline, and its dot does not match a newline.
     exact = re.sub(r"\\.|\$", lambda found: r"\z" if found[0] == "$" else found[0], written)
     return text(f"(?{'i' if ignore_case else ''}s){exact}" if "." in exact or ignore_case else exact)
 
@@ -108,7 +111,7 @@ def _replaces(node: Any, notes: Notes) -> Any:
 
 
 def _similar(node: Any, notes: Notes) -> Any:
-    """SIMILAR TO is a regular expression of its own; it matches the whole text."""
+    """Rewrite SIMILAR TO, which is a regular expression of its own and matches the whole text."""
     pattern = node.expression
     if not is_text(pattern) or not re.fullmatch(r"[\w %|*+?(),.:;@#&/=!-]*", pattern.name):
         raise unsupported("This SIMILAR TO", "Use LIKE.")

@@ -10,14 +10,14 @@ from dragoman_trino.reserved import RESERVED
 from dragoman_trino.rewrite.numbers import kind_of_number
 from dragoman_trino.rewrite.rewriting import Notes, Rewriter, call, cast, is_integer, kind_of, unsupported, whole
 
-# Trino makes no longer list of numbers.
+# The longest list of numbers that Trino creates.
 MAX_SERIES = 10_000
 _AGGREGATES = (exp.AggFunc, exp.Filter, exp.Grouping)
 _RECURSION = "Trino stops a recursive WITH after 10 steps, unless its administrator allows more."
 
 
 def check_spelling(tree: Any, notes: Notes) -> None:
-    """Refuse names that differ in case only: they are one name to Trino, and two to Postgres when quoted."""
+    """Refuse names that differ only in case: to Trino they are one name, to Postgres two if quoted."""
     if notes.sqlite:
         return
     seen: dict[str, str] = {}
@@ -45,7 +45,7 @@ def _select(node: Any, notes: Notes) -> Any:
 
 
 def _explode(node: Any) -> Any:
-    """`SELECT unnest(x)` alone is a query of a table."""
+    """Rewrite `SELECT unnest(x)` alone to a query of a table."""
     makers = [column for column in node.expressions if _is_maker(column.unalias())]
     if not makers:
         return node
@@ -65,9 +65,9 @@ def _is_maker(node: Any) -> bool:
 
 
 def _group_by_place(node: Any) -> None:
-    """Group by the place of a column instead of its new name, which Trino does not know there.
+    """Group by the place of a column instead of its alias, which Trino does not know there.
 
-    A name may also be a column's of the tables; it is the new one when what it names needs grouping itself.
+    The name may also be a column of the tables. It means the alias if the aliased expression needs grouping itself.
     """
     group = node.args.get("group")
     if not group:
@@ -82,7 +82,7 @@ def _group_by_place(node: Any) -> None:
 
 
 def _resolve_having(node: Any) -> None:
-    """HAVING may use the new name of an aggregate in SQLite."""
+    """Replace aliases of aggregates in HAVING, which SQLite allows."""
     having = node.args.get("having")
     named = {c.alias.lower(): c.this for c in node.expressions if c.args.get("alias") and _has_aggregate(c)}
     for column in list(having.find_all(exp.Column)) if having else ():
@@ -91,7 +91,7 @@ def _resolve_having(node: Any) -> None:
 
 
 def _unqualify(node: Any) -> None:
-    """A column of USING belongs to no table in Trino."""
+    """Remove the table from a column of USING: in Trino it belongs to no table."""
     joins = node.args.get("joins") or ()
     shared = {name.name.lower() for join in joins for name in join.args.get("using") or ()}
     if not shared:
@@ -109,7 +109,10 @@ def _is_plain(key: Any) -> bool:
 
 
 def _check_grouped(node: Any) -> None:
-    """Refuse a column beside aggregates that is not grouped: SQLite takes any row's, Postgres knows the key."""
+    """Refuse a column beside aggregates that is not grouped.
+
+    SQLite takes any row's value; Postgres may know the key.
+    """
     group = node.args.get("group")
     aggregated = any(_has_aggregate(column) for column in node.expressions)
     if not group and not aggregated:
@@ -132,7 +135,7 @@ def _resolve_alias(key: Any, select: Any) -> Any:
 
 
 def _plain_sql(node: Any) -> str:
-    """A column without its table's name, anything else as written."""
+    """Return a column without its table's name, anything else as written."""
     return str(node.name.lower() if isinstance(node, exp.Column) else node.sql().lower())
 
 
@@ -212,7 +215,10 @@ def _is_series(node: Any) -> bool:
 
 
 def _series(node: Any) -> Any:
-    """Trino's sequence() counts down by itself where Postgres gives no rows, and has an end."""
+    """Rewrite a series.
+
+    Trino's sequence() counts down by itself where Postgres returns no rows, and it has a maximum.
+    """
     start, end, step = node.args["start"], node.args["end"], node.args.get("step")
     numbers = whole(start), whole(end), 1 if step is None else whole(step)
     first, last, by = numbers
@@ -226,7 +232,7 @@ def _series(node: Any) -> Any:
 
 
 def _unnest(node: Any, notes: Notes) -> Any:
-    """`unnest(x) AS y` names table and column in Postgres."""
+    """Rewrite `unnest(x) AS y`, which names table and column in Postgres."""
     alias = node.args.get("alias")
     if alias and not alias.args.get("columns") and not node.args.get("offset"):
         alias.set("columns", [alias.this.copy()])
@@ -234,7 +240,7 @@ def _unnest(node: Any, notes: Notes) -> Any:
 
 
 def _name_values(node: Any, notes: Notes) -> Any:
-    """The columns of VALUES are called column1, column2 and so on where nothing else is said."""
+    """Name the columns of VALUES column1, column2 and so on if they have no other names."""
     alias, rows = node.args.get("alias"), node.expressions
     if not alias and isinstance(node.parent, (exp.From, exp.Join)):
         alias = exp.TableAlias(this=exp.to_identifier("listed"))
@@ -288,7 +294,7 @@ def _with(node: Any, notes: Notes) -> Any:
 
 
 def _name_columns(made: Any) -> None:
-    """Trino wants the columns of a recursive WITH named, and wide enough for what follows."""
+    """Name the columns of a recursive WITH, and make them wide enough for later rows, as Trino requires."""
     first = made.this.left
     if not made.args["alias"].args.get("columns"):
         names = [column.alias_or_name for column in first.expressions] if isinstance(first, exp.Select) else []

@@ -1,4 +1,4 @@
-"""What the rewrites share: how they refuse, what they note, and the small trees they are built from."""
+"""Shared code of the rewrites: refusals, notices, and the small trees they are built from."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from dragoman import Unsupported
 from sqlglot import exp
 
 DECIMAL_PLACES = 10
-"""How many decimal places stand for a numeric of any number of them."""
+"""The decimal places of a numeric without a fixed number of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Notes:
-    """What the tree was written in, and the notices its caller will read."""
+    """The SQL that the tree was written in, and the notices for the caller."""
 
     source: str
     notices: list[str]
 
     @property
     def sqlite(self) -> bool:
-        """Whether the source has SQLite's types: values have one, columns do not."""
+        """Return whether the source has SQLite's types: values have one, columns do not."""
         return self.source == "sqlite"
 
     def add(self, notice: str) -> None:
@@ -37,12 +37,12 @@ Rewriter = Callable[[Any, Notes], Any]
 
 
 def unsupported(what: str, instead: str) -> Unsupported:
-    """The refusal of a construct that Trino would answer differently, or not at all."""
+    """Return the refusal of a construct that Trino would answer differently, or not at all."""
     return Unsupported(f"{what} has no translation to Trino.", suggestion=instead)
 
 
 def call(name: str, *arguments: Any, kind: str = "") -> Any:
-    """A call of one of Trino's functions; `kind` says what it gives where later rewrites need to know."""
+    """Return a call of one of Trino's functions. `kind`: the kind of its result, if later rewrites need to know it."""
     parts = [text(a) if isinstance(a, str) else number(a) if isinstance(a, int) else a for a in arguments]
     node = exp.Anonymous(this=name, expressions=parts)
     node.meta.update(ours=True, kind=kind)
@@ -50,49 +50,49 @@ def call(name: str, *arguments: Any, kind: str = "") -> Any:
 
 
 def is_ours(node: Any) -> bool:
-    """Whether a call was made here."""
+    """Return whether a call was created here."""
     return bool(node.meta.get("ours"))
 
 
 def text(value: str) -> Any:
-    """A text literal."""
+    """Return a text literal."""
     return exp.Literal.string(value)
 
 
 def number(value: object) -> Any:
-    """A number literal."""
+    """Return a number literal."""
     return exp.Literal.number(str(value))
 
 
 def cast(node: Any, to: str) -> Any:
-    """`node` cast to the type that Trino calls `to`."""
+    """Return `node` cast to the type that Trino names `to`."""
     return exp.Cast(this=node, to=exp.DataType.build(to, dialect="trino"))
 
 
 def bare(node: Any) -> Any:
-    """`node` without the parentheses and the alias around it."""
+    """Return `node` without the parentheses and the alias around it."""
     while isinstance(node, (exp.Paren, exp.Alias)):
         node = node.this
     return node
 
 
 def in_parens(node: Any) -> Any:
-    """`node`, in parentheses if it is an operator that could bind to its new neighbours."""
+    """Return `node`, in parentheses if it is an operator that could bind to its new neighbours."""
     return exp.paren(node, copy=False) if isinstance(node, (exp.Binary, exp.Unary, exp.Not)) else node
 
 
 def is_text(node: Any) -> bool:
-    """Whether a node is a text literal."""
+    """Return whether a node is a text literal."""
     return isinstance(node, exp.Literal) and bool(node.is_string)
 
 
 def is_integer(node: Any) -> bool:
-    """Whether a node is a whole number written as digits."""
+    """Return whether a node is a whole number written as digits."""
     return isinstance(node, exp.Literal) and not node.is_string and node.name.isdigit()
 
 
 def exact(node: Any) -> Decimal | None:
-    """The value of a number written as a literal, in parentheses and with a sign if it has them."""
+    """Return the value of a number literal, in parentheses and with a sign if it has them; else None."""
     node = bare(node)
     if isinstance(node, exp.Neg):
         inner = exact(node.this)
@@ -103,13 +103,13 @@ def exact(node: Any) -> Decimal | None:
 
 
 def whole(node: Any) -> int | None:
-    """The value of a whole number written as a literal, with its sign."""
+    """Return the value of a whole number literal, with its sign; else None."""
     value = exact(node)
     return int(value) if value is not None and value == value.to_integral() else None
 
 
 def type_name(node: Any) -> str:
-    """The name of the type a cast gives, in sqlglot's words; an empty text for what is no cast."""
+    """Return the type of a cast, in sqlglot's words; an empty text if the node is not a cast."""
     return str(node.args["to"].this.name) if isinstance(node, exp.Cast) else ""
 
 
@@ -118,7 +118,7 @@ _PASS_ON = (exp.Min, exp.Max, exp.Coalesce, exp.Nullif, exp.TimestampTrunc, exp.
 
 
 def kind_of(node: Any) -> str:
-    """`date`, `timestamp` or `timestamptz` for what is known to be one, `interval`, else an empty text."""
+    """Return `date`, `timestamp` or `timestamptz` for a node known to be one, `interval`, else an empty text."""
     node = bare(node)
     if isinstance(node, exp.Cast):
         return _MOMENTS.get(type_name(node), "")
@@ -140,6 +140,6 @@ _TEXTUAL = (
 
 
 def is_textual(node: Any) -> bool:
-    """Whether a node is known to give a text."""
+    """Return whether a node is known to be a text."""
     node = bare(node)
     return is_text(node) or isinstance(node, _TEXTUAL) or type_name(node) in {"TEXT", "VARCHAR"}

@@ -1,4 +1,4 @@
-"""SQLite's functions of dates, which take and give texts and move by modifiers."""
+"""SQLite's date functions, which take and return texts and move them by modifiers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _JULIAN_OF_EPOCH = "2440587.5e0"
 
 
 def _value(name: str, arguments: list[Any]) -> Any:
-    """A function of literals, asked of SQLite itself: what its months overflow into is its own."""
+    """Return the value of a function of literals, computed by SQLite itself: its months overflow in its own way."""
     with sqlite3.connect(":memory:") as connection:
         places = ", ".join("?" * len(arguments))
         return connection.execute(f"SELECT {name}({places})", [argument.name for argument in arguments]).fetchone()[0]
@@ -32,7 +32,7 @@ def _is_fixed(arguments: list[Any]) -> bool:
 
 
 def _moment(arguments: list[Any], kind: str) -> Any:
-    """SQLite's time value and its modifiers, as a date or a timestamp."""
+    """Return SQLite's time value with its modifiers, as a date or a timestamp."""
     value, modifiers = (arguments[0], arguments[1:]) if arguments else (text("now"), [])
     if is_text(value) and value.name.lower() == "now":
         value = call("at_timezone", exp.CurrentTimestamp(), _UTC)
@@ -55,7 +55,7 @@ def _modify(moment: Any, modifier: str, clocked: bool) -> Any:
     amount, unit = int(found[1]), found[2]
     if unit not in {"year", "month"}:
         return move_moment(moment, [(amount, unit)])
-    # SQLite keeps the day's number and lets it run over into the next month.
+    # SQLite keeps the day's number and lets it overflow into the next month.
     begin = call("date_trunc", "month", moment)
     elapsed = exp.paren(exp.Sub(this=call("day", moment.copy()), expression=number(1)))
     day = call("date_add", "day", elapsed, move_moment(begin, [(amount, unit)]))

@@ -1,4 +1,4 @@
-"""Texts: positions from before the beginning, missing parts, padding, trimming, joining."""
+"""Texts: positions before the beginning, missing parts, padding, trimming, joining."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _length_of(value: Any) -> Any:
 
 
 def _after_a_search(start: Any) -> bool:
-    """Whether a position is what strpos() gives and more: never before the beginning."""
+    """Return whether a position is the result of strpos() or more, so never before the beginning."""
     if not isinstance(start, exp.Add):
         return False
     sides = (start.this, start.expression)
@@ -63,7 +63,7 @@ def _after_a_search(start: Any) -> bool:
 
 
 def _end(node: Any, notes: Notes) -> Any:
-    """left() and right(); a negative length leaves out as many characters at the other end."""
+    """Rewrite left() and right(). A negative length leaves out as many characters at the other end."""
     value, size = node.this, whole(node.expression)
     if size is None:
         raise unsupported(f"{node.key}() with a computed length", "Use substr().")
@@ -86,7 +86,10 @@ def _position(node: Any, notes: Notes) -> Any:
 
 
 def _repeat(node: Any, notes: Notes) -> Any:
-    """Trino's repeat() makes an array: blanks are made and replaced instead, which keeps NULL and the empty text."""
+    """Rewrite repeat(), which makes an array in Trino.
+
+    Blanks are created and replaced instead, which keeps NULL and the empty text.
+    """
     times = whole(node.args["times"])
     if times is None:
         raise unsupported("repeat() with a computed number", "Write the number.")
@@ -102,7 +105,7 @@ def _pad(node: Any, notes: Notes) -> Any:
 
 
 def _part(node: Any, notes: Notes) -> Any:
-    """Trino gives NULL for a part that is missing, Postgres an empty text."""
+    """Rewrite split_part(). For a missing part, Trino returns NULL and Postgres an empty text."""
     delimiter, index = node.args["delimiter"], whole(node.args["part_index"])
     if not is_text(delimiter) or not delimiter.name or index is None or index < 1:
         raise unsupported("split_part() from the end, or by what is computed", "Count from 1, by a literal text.")
@@ -111,7 +114,7 @@ def _part(node: Any, notes: Notes) -> Any:
 
 
 def _replace(node: Any, notes: Notes) -> Any:
-    """Trino puts the new text between all characters when the old one is empty."""
+    """Rewrite replace(). Trino inserts the new text between all characters if the old one is empty."""
     old = node.expression
     node.set("replacement", node.args.get("replacement") or text(""))
     if is_text(old):
@@ -121,7 +124,7 @@ def _replace(node: Any, notes: Notes) -> Any:
 
 
 def _trim(node: Any, notes: Notes) -> Any:
-    """Trino's trim() without characters takes tabs and newlines too."""
+    """Rewrite trim(). Without characters, Trino's removes tabs and newlines too."""
     characters = node.expression or text(" ")
     if not is_text(characters):
         raise unsupported("Trimming characters that are computed", "Write them as a literal.")
@@ -132,7 +135,7 @@ def _trim(node: Any, notes: Notes) -> Any:
 
 
 def _join(node: Any, notes: Notes) -> Any:
-    """`||` joins texts only; a number beside it is cast where it is known to be one."""
+    """Rewrite `||`, which joins only texts. A number beside it is cast if it is known to be one."""
     sides = [node.this, node.expression]
     if any(isinstance(side, exp.Array) for side in sides):
         left, right = (side if isinstance(side, exp.Array) else exp.Array(expressions=[side]) for side in sides)
@@ -149,7 +152,7 @@ def _as_text(node: Any) -> Any:
 
 
 def _concat(node: Any, notes: Notes) -> Any:
-    """concat() passes over NULL, or is NULL with it, as the source has it; what is no text is cast."""
+    """Rewrite concat(), which skips NULL or becomes NULL, as in the source. Other values than texts are cast."""
     parts = [part if is_textual(part) else _spell(part, notes) for part in node.expressions]
     if node.args.get("coalesce"):
         parts = [part if is_text(part) else call("coalesce", part, "") for part in parts]
@@ -179,7 +182,7 @@ def _change_case(node: Any, notes: Notes) -> Any:
 
 
 def _initials(node: Any, notes: Notes) -> Any:
-    """Trino has no initcap(): every run of letters and digits starts large."""
+    """Rewrite initcap(), which Trino lacks: every run of letters and digits begins with a capital."""
     notes.add(LETTERS)
     first = exp.Bracket(this=exp.to_identifier("w"), expressions=[number(1)], offset=1)
     rest = exp.Bracket(this=exp.to_identifier("w"), expressions=[number(2)], offset=1)
@@ -196,7 +199,7 @@ def _hash(node: Any, notes: Notes) -> Any:
 
 
 def _code(node: Any, notes: Notes) -> Any:
-    """The first character's number; Trino takes a text of one character only."""
+    """Rewrite the code of the first character. Trino accepts only a text of one character."""
     if is_text(node.this) and node.this.name:
         return number(ord(node.this.name[0]))
     if is_text(node.this):
@@ -236,7 +239,7 @@ def _overlaid(node: Any, notes: Notes) -> Any:
 
 
 def _gather(node: Any, notes: Notes) -> Any:
-    """listagg() wants an order: the values' own where the source leaves it open."""
+    """Rewrite to listagg(), which needs an order: the values' own if the source has none."""
     inner = node.this
     separator = node.args.get("separator") or text(",")
     if not is_text(separator):
@@ -248,7 +251,7 @@ def _gather(node: Any, notes: Notes) -> Any:
     else:
         value = inner.expressions[0] if isinstance(inner, exp.Distinct) else inner
         _check_unordered(node, value, notes)
-        notes.add("Texts that are joined in no order are joined in their own.")
+        notes.add("Texts that are joined without an order are joined in their own order.")
         keys = [exp.Ordered(this=value.copy(), nulls_first=False)]
         value = inner
     joined = value.expressions[0] if isinstance(value, exp.Distinct) else value
@@ -261,7 +264,7 @@ def _gather(node: Any, notes: Notes) -> Any:
 
 
 def _check_unordered(node: Any, value: Any, notes: Notes) -> None:
-    """The order of an inner query is the order of the values in SQLite and Postgres; Trino drops it."""
+    """Refuse an order in a subquery, which orders the values in SQLite and Postgres and is dropped by Trino."""
     select = node.find_ancestor(exp.Select)
     source = select.args.get("from_") if select else None
     order = source.this.this.args.get("order") if source and isinstance(source.this, exp.Subquery) else None
@@ -273,7 +276,7 @@ def _check_unordered(node: Any, value: Any, notes: Notes) -> None:
 
 
 def _plain(node: Any, notes: Notes) -> Any:
-    """E'...' and $$...$$ are texts written in another way; elsewhere b'...' is a value of bytes."""
+    """Rewrite a literal. E'...' and $$...$$ are texts in another notation; elsewhere b'...' is a value of bytes."""
     if isinstance(node, exp.ByteString) and notes.source not in {"postgres", "redshift", "duckdb", "materialize"}:
         raise unsupported("A literal of bytes", "Pass it as a parameter.")
     return text(node.this)

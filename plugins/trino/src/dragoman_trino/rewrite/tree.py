@@ -1,7 +1,7 @@
-"""Rewrites a query that was written in another SQL, so that Trino gives the answer its author meant, or refuses it.
+"""Rewrites a query from another SQL so that Trino gives the intended answer, or refuses it.
 
-Every node of the tree is either known to mean the same in Trino (`SAME`), or rewritten by a function of `REWRITES`;
-whatever is left after that is refused by name.
+Every node of the tree is either known to mean the same in Trino (`SAME`), or is rewritten by a function of `REWRITES`.
+Any other node is refused by name.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dragoman_trino.rewrite.sqlite_dates import SQLITE_DATES
 from dragoman_trino.rewrite.texts import TEXTS
 from dragoman_trino.rewrite.truth import make_boolean
 
-# The frame of a query: clauses, names, joins and their kind.
+# The frame of a query: clauses, names, joins and the like.
 _STRUCTURE = (
     exp.Select, exp.From, exp.Join, exp.Where, exp.Group, exp.Rollup, exp.Cube, exp.GroupingSets, exp.Having,
     exp.Order, exp.Ordered, exp.Limit, exp.Offset, exp.Fetch, exp.LimitOptions, exp.Union, exp.Intersect, exp.Except,
@@ -60,7 +60,7 @@ _COVERED = frozenset({"postgres", "sqlite"})
 
 
 def rewrite(tree: Any) -> Any:
-    """Return the sqlglot tree to run on Trino. Raises `Unsupported` for what Trino cannot answer the same."""
+    """Return the sqlglot tree to run on Trino. Raises `Unsupported` for a query that Trino would answer differently."""
     notes = Notes(source=tree.meta.get("source", ""), notices=tree.meta.setdefault("notices", []))
     if notes.source not in _COVERED:
         notes.add("No translation rules cover this pair of dialects: check the result.")
@@ -69,10 +69,10 @@ def rewrite(tree: Any) -> Any:
     if notes.sqlite:
         make_boolean(tree)
         rewrites = {**REWRITES, **SQLITE_DATES}
-    # Children first: a rewrite finds what is below it already rewritten.
+    # Children first: a rewrite finds the nodes below it already rewritten.
     for node in reversed(list(tree.walk())):
         found = rewrites.get(node.__class__)
-        # What is made of a node may hold it: its place is kept before it moves.
+        # The result may contain the node itself, so its place is saved before it moves.
         parent, place, index = node.parent, node.arg_key, node.index
         new = found(node, notes) if found else node
         if new is not node and node is tree:

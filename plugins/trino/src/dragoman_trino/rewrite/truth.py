@@ -1,4 +1,7 @@
-"""SQLite's truth values are the numbers 1 and 0; Trino's are booleans. Where each is meant, the other is turned."""
+"""Truth values: SQLite's are the numbers 1 and 0, Trino's are booleans.
+
+They are converted where the other is needed.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +19,8 @@ _PREDICATES = (
 
 
 def make_boolean(tree: Any) -> None:
-    """Give every condition below `tree` a boolean, and everything else numbers where SQLite has a truth value."""
-    # Children first: a condition that is copied is done.
+    """Convert every condition below `tree` to a boolean, and all other truth values of SQLite to numbers."""
+    # Children first: a condition that is copied is already converted.
     for node in reversed(list(tree.walk())):
         if isinstance(node, exp.Paren) or (isinstance(node, exp.Like) and isinstance(node.parent, exp.Escape)):
             continue

@@ -1,4 +1,7 @@
-"""What a query may use, as data: policy.toml says it and why, functions.toml is what it makes of a live server."""
+"""What a query may use, as data.
+
+policy.toml decides and gives reasons; functions.toml applies it to a live server's list.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from typing import Any
 
 from dragoman import Rules
 
-# Of Hive, Iceberg, Delta Lake and Hudi. A table of another name may hold the mark itself.
+# Marks of Hive, Iceberg, Delta Lake and Hudi. A table of another name may contain the mark itself.
 _ASPECT = re.compile(
     r"\$(?:properties|partitions|history|snapshots|metadata_log_entries|manifests|all_manifests|entries|all_entries"
     r"|files|refs|data|changes|transactions|timeline)(?:@\d+)?$",
@@ -21,15 +24,17 @@ _ASPECT = re.compile(
 )
 Policy = Mapping[str, Any]
 BUILTIN = "system.builtin."
-"""What may stand before the engine's own functions."""
+"""Names that may stand before the engine's own functions."""
 
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """The shipped lists; names are lower case.
+    """The shipped lists. Names are in lower case.
 
-    `functions`: by plain name. `tables`: fits dotted names of table functions. `system`: fits schema and table of the
-    relations of the system catalog that are open. `closed`: fits schema and table of what is closed everywhere.
+    - `functions`: by plain name.
+    - `tables`: matches dotted names of table functions.
+    - `system`: matches schema and table of the open relations of the system catalog.
+    - `closed`: matches schema and table of relations that are closed everywhere.
     """
 
     functions: frozenset[str]
@@ -40,7 +45,7 @@ class Allowed:
 
 @functools.cache
 def load_allowed() -> Allowed:
-    """Return the shipped lists, read once."""
+    """Return the shipped lists. They are read once."""
     policy, listed = read_policy(), _read("functions.toml")
     added = names(policy["forms"]) + names(policy["plugins"])
     return Allowed(
@@ -52,7 +57,7 @@ def load_allowed() -> Allowed:
 
 
 def rules() -> Rules:
-    """Return the lists as the core's rules. Names without a schema mean the engine's own first."""
+    """Return the lists as the core's rules. Names without a schema mean the engine's own functions first."""
     lists = load_allowed()
     system = lists.system.pattern
     return Rules(
@@ -64,7 +69,7 @@ def rules() -> Rules:
         table_function_patterns=(re.compile(f"(?:{re.escape(BUILTIN)})?(?:{lists.tables.pattern})"),),
         refused_relations=(
             re.compile(rf"(?s:.*\.)?(?:{lists.closed.pattern})"),
-            # With no catalog to be in, what is called as the engine's own is taken for it.
+            # Without a catalog, a function with an engine function's name is treated as that function.
             re.compile(rf"(?s:system\.(?!{system}).*|runtime\.(?!{system})[^.]*)"),
         ),
     )
@@ -81,14 +86,16 @@ def names(groups: Iterable[Mapping[str, str]]) -> tuple[str, ...]:
 
 
 def fits(name: str, wanted: Iterable[str]) -> bool:
-    """Whether a name fits one of the patterns."""
+    """Return whether a name matches one of the patterns."""
     return any(fnmatchcase(name, pattern) for pattern in wanted)
 
 
 def sort_out(policy: Policy, functions: Iterable[tuple[str, str, bool]]) -> dict[str, set[str]]:
-    """Return what the policy lets pass of functions given as name, kind and whether they are deterministic, by kind.
+    """Return which functions the policy allows, by kind.
 
-    A name is as doubtful as its worst overload.
+    A function is given as name, kind and whether it is deterministic.
+
+    The worst overload decides about a name.
     """
     changing, refused, geospatial = names(policy["changing"]), names(policy["refused"]), policy["geospatial"]
     kinds: dict[str, str] = {}

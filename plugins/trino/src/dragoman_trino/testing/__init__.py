@@ -1,4 +1,4 @@
-"""Real Trino servers for tests and the demo: an environment's own, or one that is fetched once and started here.
+"""Real Trino servers for tests and the demo: one named by the environment, or one downloaded once and started here.
 
 In a `conftest.py`: `from dragoman_trino.testing.fixtures import trino_server`.
 """

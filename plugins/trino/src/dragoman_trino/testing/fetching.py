@@ -1,4 +1,4 @@
-"""Fetches one archive of Trino from Maven; run as a program, so that what the download leaves open ends with it."""
+"""Downloads one archive of Trino from Maven. Run as a program, so that sockets left open end with it."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Final
 
 VERSION: Final = "476"
 MISSING: Final = 3
-"""The exit status where the downloader is not installed."""
+"""The exit status if the downloader is not installed."""
 _TIMEOUT = 60
 
 
 def main() -> None:
-    """Fetch the part named by the first argument into the folder named by the second; print the archive's path."""
+    """Download the part named by the first argument into the folder named by the second; print the archive's path."""
     part, repository = sys.argv[1:]
     try:
         from jgo.maven import MavenContext
@@ -23,7 +23,7 @@ def main() -> None:
     packaging = "tar.gz" if part == "server-core" else "zip"
     try:
         print(component.at_version(VERSION).artifact(packaging=packaging).resolve())
-    except Exception as error:  # whatever HTTP or Maven may raise; a message may name hosts
+    except Exception as error:  # HTTP or Maven may raise anything; a message may name hosts
         sys.exit(type(error).__name__)
 
 

