@@ -197,7 +197,7 @@ async def test_a_filter_on_a_table_that_cannot_be_named_stops_the_start(server: 
     name = await server.create(HIDDEN.format(name=LONG["LATIN1"]), encoding="LATIN1")
     for table in (LONG["LATIN1"], "*"):
         with pytest.raises(
-            ConfigurationError, match=rf"the filter or a mask does not fit public.{LONG['LATIN1']}: the judge"
+            ConfigurationError, match=rf"the filter or a mask does not match public.{LONG['LATIN1']}: the judge"
         ):
             async with open_for(server, name, tables=(f"public.{table}",), filter="v = 'a'"):
                 pass

@@ -141,7 +141,7 @@ async def test_an_error_of_a_filtered_table_quotes_no_value(database):
         toolbox = Toolbox(gateway)
         error = (await ask(toolbox, "execute_query", sql="SELECT note::int FROM sales.orders"))["error"]
         assert (error["code"], "context" in error) == ("QUERY_ERROR", False)
-        assert "tables whose rows are filtered" in error["message"]
+        assert "tables with filtered rows" in error["message"]
         assert "first" not in str(error)
         error = (await ask(toolbox, "execute_query", sql="SELECT email::int FROM sales.people"))["error"]
         assert "a***" in error["message"]
@@ -210,11 +210,11 @@ async def test_a_filtered_table_that_was_replaced_is_read_at_the_second_call(ser
                 f"DROP TABLE sales.orders CASCADE; CREATE TABLE sales.orders (tenant text, {column} int)"
             )
             error = (await ask(toolbox, "execute_query", sql=sql))["error"]
-            assert (error["code"], "Ask again" in error["suggestion"]) == ("COLUMN_NOT_FOUND", True)
+            assert (error["code"], "Send the query again" in error["suggestion"]) == ("COLUMN_NOT_FOUND", True)
             assert (await ask(toolbox, "execute_query", sql=sql))["columns"] == ["tenant", column]
         await connection.close()
         error = (await ask(toolbox, "execute_query", sql="SELECT 1 FROM sales.orders, (SELECT other) q"))["error"]
-        assert (error["code"], "Ask again" in error["suggestion"]) == ("COLUMN_NOT_FOUND", False)
+        assert (error["code"], "Send the query again" in error["suggestion"]) == ("COLUMN_NOT_FOUND", False)
 
 
 async def test_an_error_is_shown_in_the_callers_own_text(database):

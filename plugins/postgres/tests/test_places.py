@@ -93,7 +93,7 @@ async def test_who_is_told_that_all_are_busy_learns_that_the_server_goes_on(serv
                     break
     assert told is not None
     assert told.code == "BUSY"
-    assert "wait for the end of what was given up" in told.message
+    assert "wait for abandoned work to end" in told.message
     await executor.aclose()
 
 

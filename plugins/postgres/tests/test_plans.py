@@ -136,7 +136,7 @@ WARNED = [
         "SELECT a.id FROM big AS a, small AS b",
         False,
         "Nested loop over about 20000000 pairs",
-        "join condition missing?",
+        "join condition may be missing",
     ),
     (
         "SELECT count(*) FROM big AS a, small AS b WHERE a.grp <> b.id AND a.id < 9000",

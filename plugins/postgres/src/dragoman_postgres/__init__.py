@@ -1,5 +1,8 @@
-"""PostgreSQL for dragoman. `plugin.py` is where to begin.
+"""PostgreSQL for dragoman. Start reading in `plugin.py`.
 
-`executor` runs callers' SQL over `pool`'s connections, which `connecting` opens; `wrapping` bounds a statement, `types`
-says how its columns arrive, `parameters` and `values` what goes in and what comes out, `failures` what went wrong.
+- `executor` runs callers' SQL over `pool`'s connections, which `connecting` opens.
+- `wrapping` bounds a statement.
+- `types` determines how its columns arrive.
+- `parameters` and `values` convert values on their way in and out.
+- `failures` translates errors.
 """

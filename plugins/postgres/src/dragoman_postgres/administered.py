@@ -1,7 +1,7 @@
-"""Connecting to a host that an administrator chose: with what its address holds, and nothing that this machine has.
+"""Connects to a host that an administrator chose: sends only what its address contains, and nothing of this machine.
 
-The driver looks for passwords, certificates and tickets in the environment and in files of the server's user. What is
-given to it here leaves it nothing to look for.
+The driver looks for passwords, certificates and tickets in the environment and in files of the server's user. The
+arguments built here leave it nothing to look for.
 """
 
 from __future__ import annotations
@@ -17,35 +17,36 @@ from dragoman import ConfigurationError, Database
 from dragoman_postgres.options import Options
 
 NOBODY = "dragoman"
-"""The user where the address names none; the driver would tell the name of this machine's."""
+"""The user if the address names none. The driver would send the name of this machine's user."""
 REFUSES_TLS = "rejected SSL upgrade"
-"""What the driver's error says when a server does not speak TLS."""
+"""The driver's error for a server without TLS."""
 
 
 def check_host(database: Database) -> None:
-    """Raise `ConfigurationError` for a socket of this machine: a server may trust whoever reaches it there."""
+    """Raise `ConfigurationError` for a socket of this machine: a server may trust everybody who reaches it there."""
     if not database.host or any(host.startswith("/") for host in database.host.split(",")):
         raise ConfigurationError(
-            f"databases.{database.name}: its URL names no host, or a folder of sockets, which administrators may not.",
+            f"databases.{database.name}: its URL names no host, or a folder of sockets, and "
+            "administrators may not use those.",
             suggestion="Name the host: postgresql://USER:PASSWORD@HOST/DATABASE. Only the configuration file may name a"
             " socket.",
         )
 
 
 def build_arguments(database: Database) -> dict[str, Any]:
-    """Return what the driver is given so that it looks for nothing itself."""
+    """Return arguments with which the driver looks for nothing itself."""
     user = database.user or NOBODY
     return {
         "user": user,
         "password": database.password.reveal() if database.password else "",
         "database": database.database or user,
-        # The library that this system does not have: no ticket goes to that host.
+        # A library that this system does not have, so that no ticket goes to that host.
         "gsslib": "gssapi" if sys.platform == "win32" else "sspi",
     }
 
 
 def list_ways(options: Options, roots: Callable[[], str]) -> list[ssl.SSLContext | bool]:
-    """Return how to connect, the best way first; the next one is for a server that does not speak TLS.
+    """Return the ways to connect, the best first. The next one is for a server without TLS.
 
     `roots`: returns the file of the root certificates. Raises `asyncpg.ClientConfigurationError`.
     """

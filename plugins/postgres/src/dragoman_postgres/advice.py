@@ -1,4 +1,4 @@
-"""What is wrong with a plan, and what would help."""
+"""Warnings about a plan, with remedies."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from dragoman_postgres.nodes import Node
 from dragoman_postgres.spelling import quote
 
 BIG = 10_000
-"""Rows from which on a sequential scan is worth a warning."""
+"""The number of rows from which a sequential scan gets a warning."""
 SELECTIVE = 0.1
-"""The part of a table below which an index would be quicker."""
+"""The share of a table below which an index would be faster."""
 FAR_OFF = 10
-"""How many times too high or too low an estimate is wrong."""
+"""The factor from which an estimate counts as wrong."""
 WORTH = 1000
-"""Rows below which a wrong estimate does no harm."""
+"""The number of rows below which a wrong estimate does no harm."""
 MANY_PAIRS = 1_000_000
 MOST = 5
-"""Warnings shown; nobody would read more."""
+"""The most warnings that are shown."""
 
 MOST_SCANS = 3
 _STOPS_EARLY = re.compile(r"Limit$|.*\b(?:Semi|Anti) Join|Merge Join")
@@ -31,7 +31,7 @@ _COMPARES = frozenset({"Join Filter", "Index Cond", "Recheck Cond", "TID Cond", 
 
 @dataclass(frozen=True, slots=True)
 class Scanned:
-    """What the catalog tells of a scanned table. `leading`: the first columns of its indexes."""
+    """What the catalog knows of a scanned table. `leading`: the first columns of its indexes."""
 
     rows: int
     columns: tuple[str, ...]
@@ -41,18 +41,18 @@ class Scanned:
 _SMALLER = "fewer rows or columns, or more work_mem, would keep it in memory"
 
 Tables = Mapping[str, Scanned]
-"""By name."""
+"""By the table's name."""
 
 
 def sequential_scans(plan: Node) -> list[Node]:
-    """Return the steps that read a whole table and keep what a filter lets pass."""
+    """Return the steps that read a whole table and keep the rows that match a filter."""
     return [
         node for node in plan.walk() if "Seq Scan on" in node.title and node.relation and "Filter" in node.conditions
     ]
 
 
 def warnings(plan: Node, tables: Tables) -> tuple[str, ...]:
-    """Return what to watch out for in a plan, the gravest kinds first, each said once."""
+    """Return warnings about a plan, the most serious kinds first, each once."""
     found = (*_loops(plan), *_scans(plan, tables), *_spills(plan), *_estimates(plan))
     return tuple(dict.fromkeys(found))[:MOST]
 
@@ -70,7 +70,7 @@ def _of(node: Node, tables: Tables) -> Scanned:
 
 
 def _amounts(node: Node, table: Scanned) -> tuple[float, float]:
-    """How many rows a scan reads and keeps: as it did, or as it will."""
+    """Return the rows that a scan reads and keeps: actual ones, or else estimates."""
     if node.actual is None:
         return float(table.rows), node.rows
     return (node.actual + node.removed) * node.loops, node.actual * node.loops
@@ -80,7 +80,8 @@ def _remedy(node: Node, table: Scanned) -> str:
     used = [name for name in table.columns if _mentions(node.conditions["Filter"], name)]
     if indexed := [name for name in used if name in table.leading]:
         return (
-            f"the index on {indexed[0]} is not used: a cast, function or operator on it, or old statistics, may be why"
+            f"the index on {indexed[0]} is not used, perhaps because of a cast, function or "
+            "operator on it, or old statistics"
         )
     return f"an index on {', '.join(used) or 'what it is filtered by'} would help"
 
@@ -101,7 +102,9 @@ def _loops(plan: Node) -> Iterator[str]:
             pairs = inner.loops * max(inner.actual + inner.removed, 1)
         if pairs >= MANY_PAIRS:
             joined = any(_COMPARES & step.conditions.keys() for step in (node, *inner.walk()))
-            remedy = "compare columns with = and an index behind them" if joined else "is a join condition missing?"
+            remedy = (
+                "compare columns with = and create an index on them" if joined else "a join condition may be missing"
+            )
             yield f"Nested loop over about {pairs:.0f} pairs of rows: {remedy}."
 
 
@@ -118,7 +121,7 @@ def _size(kilobytes: int) -> str:
 
 
 def _estimates(plan: Node) -> Iterator[str]:
-    """The lowest wrong estimates: those above only follow from them."""
+    """Yield the lowest wrong estimates. Those above follow from them."""
     wrong = {id(node): node for node, limited in _steps(plan) if _is_far_off(node, limited)}
     for node in wrong.values():
         below = (step for child in (*node.inputs, *node.subplans) for step in child.walk())
@@ -126,7 +129,7 @@ def _estimates(plan: Node) -> Iterator[str]:
             came = (node.actual or 0) * node.loops
             yield (
                 f"{node.title}: {node.rows * node.loops:.0f} rows were expected and {came:.0f} came;"
-                " old statistics (ANALYZE renews them) or columns that depend on each other may be why."
+                " the cause may be old statistics (ANALYZE renews them), or columns that depend on each other."
             )
 
 
@@ -134,13 +137,13 @@ def _is_far_off(node: Node, limited: bool) -> bool:
     if node.actual is None or max(node.rows, node.actual) * node.loops < WORTH:
         return False
     if node.rows > node.actual and limited:
-        return False  # it was stopped before it had them all
+        return False  # it was stopped before it had read all of them
     low, high = sorted((max(node.rows, 1), max(node.actual, 1)))
     return high / low >= FAR_OFF
 
 
 def _steps(plan: Node, limited: bool = False) -> Iterator[tuple[Node, bool]]:
-    """Every step, and whether one above it may have stopped it early."""
+    """Yield every step, and whether a step above it may have stopped it early."""
     yield plan, limited
     stopped = bool(_STOPS_EARLY.match(plan.title)) or (limited and not _READS_ALL.match(plan.title))
     for child in (*plan.inputs, *plan.subplans):

@@ -1,4 +1,4 @@
-"""The audit's records in a table of a Postgres database. Any number of processes may write it."""
+"""The audit's records in a table of a Postgres database. Any number of processes may write to it."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from dragoman_postgres.spelling import quote
 
 Work = Callable[[Connection], Awaitable[None]]
 PATIENCE = 10.0
-"""Seconds a transaction may take, and connecting to the server."""
+"""Seconds that a transaction may take, and connecting to the server."""
 _CHUNK = 1000
 _LOCK = 0x6472616F6761
-"""The advisory lock that lets one writer in at a time."""
+"""The advisory lock that admits one writer at a time."""
 _VALUES = {
     "text": "line::json->>'{}'",
     "integer": "coalesce((line::json->>'{}')::bigint, 0)",
@@ -38,7 +38,7 @@ _COLUMNS = ", ".join(_column(name, kind) for name, kind in AUDIT_COLUMNS.items()
 
 
 class PostgresAudit(AuditStore):
-    """The table in the configured schema, `public` unless another is named; connects when it is used."""
+    """The table in the configured schema, by default `public`. Connects when it is used."""
 
     def __init__(self, database: Database) -> None:
         self._name = database.name
@@ -47,14 +47,14 @@ class PostgresAudit(AuditStore):
         self._connection: Connection | None = None
 
     async def open(self) -> None:
-        """As `AuditStore.open`; the role needs no right to make tables where there is one."""
+        """Create the table if it does not exist. If it exists, the role needs no right to create tables."""
         with translate_errors(self._name):
             connection = await self._connect()
             if await connection.fetchval("SELECT to_regclass($1)", self._table) is None:
                 await self._write(connection, self._create)
 
     async def append(self, seal: Sealing) -> None:
-        """As `AuditStore.append`."""
+        """Add the records that `seal` returns, in one transaction."""
 
         async def add(connection: Connection) -> None:
             last = await connection.fetchrow(f"SELECT seq, line FROM {self._table} ORDER BY seq DESC LIMIT 1")
@@ -65,7 +65,7 @@ class PostgresAudit(AuditStore):
             await self._write(await self._connect(), add)
 
     async def lines(self) -> AsyncIterator[tuple[int, str]]:
-        """As `AuditStore.lines`."""
+        """Yield every record, ordered by number."""
         text = f"SELECT seq, line FROM {self._table} WHERE seq > $1 ORDER BY seq LIMIT {_CHUNK}"
         last = 0
         while True:
@@ -78,7 +78,7 @@ class PostgresAudit(AuditStore):
                 return
 
     async def aclose(self) -> None:
-        """As `AuditStore.aclose`."""
+        """Close the connection."""
         if self._connection is not None:
             connection, self._connection = self._connection, None
             with translate_errors(self._name):
@@ -95,7 +95,7 @@ class PostgresAudit(AuditStore):
         return self._connection
 
     async def _write(self, connection: Connection, work: Work) -> None:
-        """Do some work in a transaction of its own; a connection on which that fails is given up."""
+        """Do some work in a transaction of its own. A connection on which that fails is closed."""
         try:
             await connection.execute(f"BEGIN READ WRITE; SELECT pg_advisory_xact_lock({_LOCK})")
             await work(connection)

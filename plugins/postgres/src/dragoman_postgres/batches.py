@@ -15,12 +15,12 @@ _COMPLETE, _CLOSED = b"C3"
 SYNC: Final = struct.pack("!cI", b"S", 4)
 """Ends a batch."""
 _BIND, _EXECUTE = struct.pack("!cI8x", b"B", 12), struct.pack("!cI5x", b"E", 9)
-"""As they are for a command without a name, parameters and columns."""
+"""Messages for a command without a name, parameters and columns."""
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Commands as messages. They are answered by so many `answers` whose last message is of the kind `last`."""
+    """Commands as messages. Their answers are `answers` sequences, whose last messages have the kind `last`."""
 
     messages: bytes
     answers: int
@@ -30,13 +30,14 @@ class Batch:
     def of(cls, *commands: str) -> Batch:
         """Commands of the extended protocol, without an end: when one fails, the server skips all that follows.
 
-        What the driver sends next ends the batch, so that nothing runs outside a transaction that did not begin.
+        If one fails, the server skips the rest, up to the end. The driver's next message ends the batch, so that
+        nothing runs outside a transaction that did not begin.
         """
         return cls(b"".join(map(_message, commands)), len(commands), _COMPLETE)
 
     @classmethod
     def closing(cls, names: Collection[str]) -> Batch:
-        """Let the server forget prepared statements; without an end, as above."""
+        """Return the commands that let the server forget prepared statements, without an end, as above."""
         return cls(b"".join(map(_close, names)), len(names), _CLOSED)
 
 

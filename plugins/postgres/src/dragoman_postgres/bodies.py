@@ -1,7 +1,7 @@
-"""Functions in SQL that only compute: their bodies are texts, which the gate's own lists judge as callers' statements.
+"""Functions in SQL that only compute. The gate's own lists judge their bodies like callers' statements.
 
-A body names things without schemas, and where they are looked for is up to the function. So no function, operator or
-type of users' may have a name that the body uses, wherever it lies.
+A body has names without schemas, and the function decides where they are looked up. So no user-defined function,
+operator or type, in any schema, may have a name that the body uses.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ WHERE p.oid >= 16384 AND l.lanname = 'sql' AND p.prokind = 'f' AND NOT p.prosecd
     WHERE used.oid >= 16384 OR (SELECT typtype NOT IN ('b', 'r', 'm') FROM pg_type t WHERE t.oid = used.oid))
 ORDER BY p.oid LIMIT 2000
 """
-"""Functions of users' whose arguments and answers are of the system's types, and their bodies."""
+"""User-defined functions whose arguments and results have the system's types, and their bodies."""
 TAKEN = """
 WITH own AS (
   SELECT d.classid, d.objid FROM pg_depend d JOIN pg_extension e ON e.oid = d.refobjid
@@ -40,10 +40,13 @@ WITH own AS (
 SELECT DISTINCT name::text FROM named WHERE oid >= 16384 AND name::text = ANY ($1)
   AND NOT EXISTS (SELECT FROM own WHERE own.classid = named.class AND own.objid = named.oid)
 """
-"""Which of the names ($1) something has that users made, and no extension ($2: those trusted with volatile ones)."""
+"""Which of the names ($1) a user-defined object has.
+
+Objects of trusted extensions ($2: trusted with volatile functions) do not count.
+"""
 
 
-# What a setting says, row security asks: whose rows they are.
+# Row security reads settings to find out whose rows they are.
 _SETTINGS = Database(name="body", dialect="postgres", allow_functions=frozenset({"current_setting"}))
 
 
@@ -55,14 +58,14 @@ class Body(NamedTuple):
 
 
 def judge(rows: Iterable[tuple[int, str]]) -> list[Body]:
-    """Return, of the rows of `BODIES`, those that nothing but their names may make act."""
+    """Return, from the rows of `BODIES`, those that could act only through the names they use."""
     judged = ((oid, _names(body)) for oid, body in rows)
     return [Body(oid, names) for oid, names in judged if names is not None]
 
 
 @lru_cache(maxsize=4_000)
 def _names(body: str) -> frozenset[str] | None:
-    """The names that a body uses; None where it may do more than compute."""
+    """Return the names that a body uses; None if it may do more than compute."""
     try:
         statement = Statement.parse(body, sqlglot=DIALECT.sqlglot, lexicon=DIALECT.lexicon)
         parsed = read(DIALECT, statement)

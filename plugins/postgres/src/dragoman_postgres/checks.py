@@ -13,10 +13,10 @@ _VALUE = re.compile(rf"(?:'(?P<text>(?:[^']|'')*)'|\(?(?P<number>-?\d+(?:\.\d+)?
 
 
 def allowed_values(definition: str) -> tuple[str, tuple[str, ...]] | None:
-    """Return the column (VALUE in a domain) and the values that a check allows it; None when it says anything else.
+    """Return the column (VALUE in a domain) and the values that a check allows it; None for any other check.
 
-    `definition` is what `pg_get_constraintdef` tells, pretty. A check that is not valid for the rows there already says
-    something after its parenthesis, and is none of these.
+    `definition`: the result of `pg_get_constraintdef`, in its pretty form. A check that does not hold for existing rows
+    has more text after its parenthesis, and does not match.
     """
     match = _LIST.fullmatch(definition)
     if match is None:

@@ -1,14 +1,15 @@
-"""What of a database may run its users' code: the closure over the catalog's dependencies, as SQL.
+"""Finds objects of a database that may run its users' code, as SQL: the closure over the catalog's dependencies.
 
-It begins with the functions nobody has looked at and goes from each object to those that run it: a view by its rule, a
-table by its policies, by what the planner computes of its indexes, checks, keys and statistics, by the types of its
-columns; a type by its casts, its comparison and its checks. What the system brings has numbers below 16384, wherever
-it lies; dependencies on it are not recorded, so that trees tell which of its functions they call.
+It begins with functions that nobody has reviewed and goes from each object to those that run it: a view by its rule, a
+table by its policies, by what the planner computes for its indexes, checks, keys and statistics, and by the types of
+its columns; a type by its casts, its comparison and its checks. The system's own objects have numbers below 16384,
+whatever their schema. Dependencies on them are not recorded, so expression trees show which of its functions they call.
 """
 
 from __future__ import annotations
 
-# Trees that are executed: of users' views, policies, domains' checks, functions of standard SQL; arguments' defaults.
+# Trees that are executed: of users' views, policies, domains' checks and functions of standard SQL, and of arguments'
+# defaults.
 _TREES = """
 SELECT 'pg_rewrite'::regclass AS class, r.oid, r.xmin, r.ev_action::text || r.ev_qual::text AS tree FROM pg_rewrite r
 JOIN pg_class c ON c.oid = r.ev_class AND c.relkind = 'v' WHERE r.oid >= 16384
@@ -20,15 +21,15 @@ JOIN pg_language l ON l.oid = p.prolang WHERE p.oid >= 16384 AND l.lanname = 'sq
 UNION ALL SELECT 'pg_proc'::regclass, oid, xmin, proargdefaults::text FROM pg_proc WHERE proargdefaults IS NOT NULL
 """
 STAMP = f"SELECT count(*), sum(hashint8extended(oid::int8, xmin::text::int8)) FROM ({_TREES}) AS t"
-"""Differs once a tree was made, dropped or replaced."""
+"""Changes once a tree is created, dropped or replaced."""
 ANYTHING = """
 SELECT EXISTS (SELECT FROM pg_proc p JOIN pg_language l ON l.oid = p.prolang
     WHERE p.oid >= 16384 OR p.prosupport::oid >= 16384 OR l.lanname NOT IN ('internal', 'c', 'sql'))
   OR EXISTS (SELECT FROM pg_class WHERE relkind = 'f') OR EXISTS (SELECT FROM pg_operator WHERE oid >= 16384)
   OR EXISTS (SELECT FROM pg_cast WHERE oid >= 16384) OR EXISTS (SELECT FROM pg_amproc WHERE oid >= 16384)
 """
-"""Whether there is anything to begin with, beside trees: most databases end here."""
-# Of the system's functions: those that act, and those that run or make what is given as text.
+"""Whether there is anything to begin with beside trees. Most databases end here."""
+# Functions of the system that act, and those that run or build what is given as text.
 _RISKY = "p.oid < 16384 AND (p.provolatile = 'v' AND p.proname <> ALL ($1::name[]) OR p.proname LIKE ANY ($2::text[]))"
 CALLING = f"""
 SELECT t.class::oid AS class, t.oid, bool_or({_RISKY} OR t.tree ~ ':commandType [^1]') AS acts,
@@ -38,13 +39,13 @@ CROSS JOIN LATERAL regexp_matches(t.tree, ':(?:funcid|opfuncid|aggfnoid|winfnoid
 JOIN pg_proc p ON p.oid = f.id[1]::oid
 GROUP BY 1, 2 HAVING bool_or({_RISKY} OR t.tree ~ ':commandType [^1]' OR p.proname ~ '^jsonb?_populate_record')
 """
-"""The trees that call functions of the system's which act, or that make rows of a type from values.
+"""The trees that call acting functions of the system, or that build rows of a type from values.
 
 $1: names of volatile functions that are harmless, $2: patterns of others that are not.
 """
 
 _CONSUMERS = "'{pg_rewrite,pg_policy,pg_constraint,pg_class,pg_statistic_ext,pg_attrdef,pg_proc}'::regclass[]"
-# A call whose first argument is a column is never computed ahead, unless its body takes its place.
+# A call whose first argument is a column is never computed ahead, unless its body is inlined.
 _CALL = "%s [^{}]*:args \\(\\{(?:RELABELTYPE :arg \\{)?VAR "
 _WAITS = f"""
 (EXISTS (SELECT FROM pg_proc p JOIN pg_language l ON l.oid = p.prolang WHERE p.oid = r.code AND l.lanname <> 'sql')
@@ -53,7 +54,8 @@ _WAITS = f"""
 """
 
 # kind: 'run' (reaching it may run code), 'check' (a domain's check may: of the domain, or of a relation with such a
-# column), 'nest' (a type that holds such a domain), 'policy' (for those its policies bind), 'all' (any query may).
+# column), 'nest' (a type that contains such a domain), 'policy' (for those whom its policies bind), 'all' (any query
+# may).
 REACHED = f"""
 WITH RECURSIVE member AS (
   SELECT d.classid, d.objid, e.extname = ANY ($1) AS trusted
@@ -348,7 +350,12 @@ UNION SELECT 'everything', pg_describe_object(class, oid, 0), NULL, NULL FROM re
 """
 """What a query may not name, by kind.
 
-$1: trusted extensions, $2: whether foreign tables are, $3: the search path, $4 and $5: as in `CALLING`, $6 and $7:
-the classes and numbers of the trees that act, $8: names of functions and operators that are allowed, $9: the rules
-that make rows of a type from values, $10: functions in SQL that only compute.
+- $1: trusted extensions.
+- $2: whether foreign tables are trusted.
+- $3: the search path.
+- $4 and $5: as in `CALLING`.
+- $6 and $7: the classes and numbers of the trees that act.
+- $8: names of functions and operators that are allowed.
+- $9: the rules that build rows of a type from values.
+- $10: functions in SQL that only compute.
 """

@@ -1,10 +1,10 @@
-"""Holds callers to parts of relations: where a statement names one, what they have of it stands in its place.
+"""Confines callers to parts of relations: the part that they have replaces each relation in a statement.
 
-Rows that a filter leaves are read by a member of WITH in front of the statement: behind OFFSET 0 the server evaluates
-nothing of the query around it, and the planner counts on the same number of rows whatever there are. So nothing that is
-left out decides in which order the caller's own conditions are evaluated, and with it which of them fails. The member
-stands outside of all that is planned for the caller, because the cost of a query decides between plans of what is
-around it, except at the very end.
+A member of WITH in front of the statement reads the rows that a filter leaves. Behind OFFSET 0 the server evaluates
+nothing of the outer query, and the planner assumes the same number of rows whatever there are. So hidden rows do not
+affect the order in which the caller's own conditions are evaluated, and which of them fails. The member stands outside
+everything that is planned for the caller, because the cost of a query affects the plan of the surrounding query, except
+at the very end.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ MASKS: Mapping[str, str] = {
 }
 
 _FEW = "pg_catalog.num_nulls({column}) OPERATOR(pg_catalog.=) ALL (ARRAY(SELECT 0 WHERE false))"
-"""True, of which the planner expects that it holds for one row at most: it takes ten elements for granted."""
+"""True, for which the planner assumes at most one row: it assumes ten elements of an array."""
 _THOUSAND = "pg_catalog.generate_series(1, (SELECT 0))"
-"""No rows, of which the planner expects a thousand: it does not know the bound."""
+"""No rows, for which the planner assumes a thousand: it does not know the bound."""
 _WHOLE = "SELECT * FROM (\n"
 _MEMBER = re.compile("WITH (part_[0-9a-f]{24}_)")
 
@@ -52,25 +52,28 @@ def confine(statement: Statement, named: Sequence[NamedPart]) -> Confined:
 
 @lru_cache(maxsize=1024)
 def _check_names(expression: Expression) -> None:
-    """Raise `Unsupported` for a relation without a schema: a query could give its name a meaning of its own."""
+    """Raise `Unsupported` for a relation without a schema: a query could give its name another meaning."""
     for var in walk(f"SELECT {expression.write(lambda _: 'NULL')}").variables:
         if "schemaname" not in var:
             raise Unsupported(f"{var['relname']} stands in a filter or mask without its schema.")
 
 
 def find_members(confined: str, lead: int) -> str | None:
-    """Return how the names of the members begin with which a statement starts, for as many characters as `lead`."""
+    """Return the prefix of the names of a statement's members, or None.
+
+    The statement must start with them within `lead` characters.
+    """
     name = _MEMBER.match(confined, 0, lead)
     return name and name[1]
 
 
 class _Splicing:
-    """Puts parts into a statement that has `own` parameters."""
+    """Inserts parts into a statement that has `own` parameters."""
 
     def __init__(self, statement: Statement, own: int) -> None:
         self._statement = statement
         self._members: dict[ConfinedRelation, str] = {}
-        # No text has its own hash in it, so that no name of the caller's is one of ours.
+        # No text contains its own hash, so no name of the caller's is one of ours.
         self._name = f"part_{hashlib.sha256(statement.text.encode()).hexdigest()[:24]}"
         self._parameters: list[int | str] = list(range(own))
         self._text = ""
@@ -92,7 +95,10 @@ class _Splicing:
         return Confined(self._text, tuple(self._parameters), tuple(self._replaced))
 
     def _with_members(self) -> Confined:
-        """The statement inside another one that begins with the members: its own WITH may hide and repeat names."""
+        """Return the statement inside another one that begins with the members.
+
+        The statement's own WITH may hide and repeat names.
+        """
         members = ", ".join(f"{name} AS MATERIALIZED ({self._rows(part)})" for part, name in self._members.items())
         lead = f"WITH {members}\n"
         self._replaced.insert(0, (0, 0, len(lead) + len(_WHOLE)))
@@ -100,7 +106,7 @@ class _Splicing:
         return replace(self._finish(), lead=len(lead))
 
     def _span(self, offset: int) -> tuple[int, int, str]:
-        """Where a dotted name stands, TABLE before it included, and what stands for that."""
+        """Return the place of a dotted name, including TABLE before it, and the text that replaces it."""
         tokens = self._statement.tokens
         index = last = next(place for place, token in enumerate(tokens) if token.start == offset)
         while last + 2 < len(tokens) and tokens[last + 1].text == ".":
@@ -127,11 +133,11 @@ class _Splicing:
         return f"SELECT {columns} FROM {relation}"
 
     def _rows(self, part: ConfinedRelation) -> str:
-        """A query of the rows that a filter leaves. The planner knows neither how many they are nor what is in them."""
+        """Return a query of the rows that a filter leaves. The planner knows neither their number nor their values."""
         assert part.filter is not None
         rows = f"{self._columns(part)} WHERE (\n{part.filter.write(self._bind)}\n) OFFSET 0"
         names = [f"_part.{quote(column.name)}" for column in part.columns]
-        # What is computed has no statistics, which servers from version 17 on look up through WITH.
+        # Computed values have no statistics. From version 17 on, servers look up statistics through WITH.
         computed = (f"coalesce({name}, {name}) AS {name.removeprefix('_part.')}" for name in names)
         one = f"SELECT * FROM ({rows}) AS _part WHERE {_FEW.format(column=names[0])}"
         return f"SELECT {', '.join(computed)} FROM ({one}) AS _part FULL JOIN {_THOUSAND} AS _none ON false"

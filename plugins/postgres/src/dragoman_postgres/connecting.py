@@ -1,4 +1,7 @@
-"""Opening one connection: where to, as whom, and with which settings, so that every value comes out the same way."""
+"""Opens one connection: the address, the user and the settings.
+
+The settings ensure that every value always arrives in the same form.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,7 @@ _UNKNOWN = re.compile(r"unrecognized configuration parameter")
 _HOST = re.compile(r"(?:\[([^\]]*)\]|([^:\[\]]*))(?::(\d+))?")
 _FILES = ("sslrootcert", "sslcert", "sslkey", "sslcrl")
 _NO_ROOTS = "root certificate file"
-"""What the driver's error is about when no root certificate was configured."""
+"""The subject of the driver's error if no root certificate was configured."""
 _BUNDLES = (
     "/etc/ssl/certs/ca-certificates.crt",  # Debian, Ubuntu, Arch
     "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",  # Fedora, RHEL
@@ -36,15 +39,15 @@ _BUNDLES = (
 )
 _PART = re.compile(r'"(?:[^"]|"")*"|[^\s,"]+')
 _OURS = frozenset({"pg_catalog", "pg_temp"})
-# Not what SHOW tells: behind a pooler that may be another client's.
+# Not the value of SHOW: behind a pooler that may be another client's.
 _ROLE_S_PATH = "SELECT reset_val FROM pg_catalog.pg_settings WHERE name OPERATOR(pg_catalog.=) 'search_path'"
 READ_ONLY = {"default_transaction_read_only": "on"}
 CHECK_INTERVAL = {"client_connection_check_interval": "500ms"}
-"""A backend notices within this time that nobody waits for it any more; PostgreSQL 14 and later have it."""
+"""Seconds in which a backend notices that nobody waits for it any more; for PostgreSQL 14 and later."""
 
 
 def bound_times(seconds: float) -> dict[str, str]:
-    """Return the settings that end what takes longer than a statement's `seconds`."""
+    """Return the settings that end work that takes longer than a statement's `seconds`."""
     milliseconds = max(1, round(seconds * 1000))
     return {
         "statement_timeout": str(milliseconds),
@@ -54,10 +57,10 @@ def bound_times(seconds: float) -> dict[str, str]:
 
 
 class Connector:
-    """Opens connections to one database, and remembers what its server does not take.
+    """Opens connections to one database, and remembers which settings its server refuses.
 
-    `bounded`: sessions have times of ours, which hide those that the server sets. Raises `ConfigurationError` for a
-    host that administrators may not give.
+    `bounded`: sessions have deadlines of ours, which override those that the server sets. Raises `ConfigurationError`
+    for a host that administrators may not use.
     """
 
     def __init__(self, database: Database, *, bounded: bool = True) -> None:
@@ -70,17 +73,17 @@ class Connector:
         self._files = {name: _path(getattr(self.options, name), database.folder) for name in _FILES}
         if self.options.sslrootcert == "system":
             self._files["sslrootcert"] = _system_roots()
-        # Whether a host is a writer is judged by this setting among others, where it must not be ours.
+        # This setting, among others, decides whether a host is a writer, so it must not be ours there.
         self._told_later = self.options.target_session_attrs in ("read-write", "read-only")
         self._may_bound = True
         self._path = _build_search_path(database)
         self._follows_role = self._path is None
         self.pooled = self.options.pgbouncer
-        """Whether something between us and the server shares sessions among transactions; None: not known yet."""
+        """Whether a pooler between us and the server shares sessions among transactions. None: not known yet."""
 
     @property
     def settings(self) -> dict[str, str]:
-        """What a session must be set to, so that values are exact and read the same everywhere."""
+        """Return the settings of a session, so that values are exact and read the same everywhere."""
         return {
             "DateStyle": "ISO",
             "IntervalStyle": "iso_8601",
@@ -88,7 +91,7 @@ class Connector:
             "extra_float_digits": "1",
             "bytea_output": "hex",
             "standard_conforming_strings": "on",
-            # Else `x = NULL` means `x IS NULL`, where a database or role sets it so.
+            # Otherwise `x = NULL` means `x IS NULL`, if a database or role sets it so.
             "transform_null_equals": "off",
             **READ_ONLY,
             **({"search_path": self._path} if self._path else {}),
@@ -97,13 +100,13 @@ class Connector:
 
     @property
     def prelude(self) -> list[str]:
-        """The commands that each transaction needs at its beginning: none, unless sessions are shared."""
+        """Return the commands that each transaction needs at its beginning: none, unless sessions are shared."""
         if not self.pooled:
             return []
         return [f"SET LOCAL {name} = {_literal(name, value)}" for name, value in self.settings.items()]
 
     async def connect(self, seconds: float) -> Connection:
-        """Open a connection within `seconds`. Raises what the driver raises, which `failures` translates."""
+        """Open a connection within `seconds`. Raises the driver's errors, which `failures` translates."""
         connection = await self._connect(min(seconds, self.options.connect_timeout))
         try:
             await self._set_up(connection)
@@ -153,7 +156,7 @@ class Connector:
     def _no_password(self) -> ConnectionFailed:
         return unreachable(
             self._database.name,
-            "the server asks for a password, and none that fits is configured",
+            "the server asks for a password, and no matching one is configured",
             "Give one in the URL."
             if self._database.administered
             else "Give one in the URL or as password, best as ${NAME}, or the file that holds it as passfile.",
@@ -162,17 +165,20 @@ class Connector:
     def _no_service(self) -> ConnectionFailed:
         return unreachable(
             self._database.name,
-            "its service file cannot be read as one",
+            "its service file cannot be parsed",
             "It has a [SECTION] for each service, with lines KEY=VALUE; % is written %%. Check the option servicefile.",
         )
 
     def _roots(self) -> str:
-        """The system's root certificates: who configures none means those a browser trusts."""
+        """Return the system's root certificates.
+
+        Without configured ones, the hosts that a browser trusts are trusted.
+        """
         roots = _system_roots()
         if roots is None:
             raise unreachable(
                 self._database.name,
-                "its certificate cannot be verified: this system has no root certificates where they usually are",
+                "its certificate cannot be verified: this system has no root certificates in the usual places",
                 "Name the file of the server's authority with the option sslrootcert.",
             )
         return roots
@@ -182,7 +188,7 @@ class Connector:
             if path and not Path(path).is_file():
                 raise unreachable(
                     self._database.name,
-                    f"there is no file where its option {name} names a certificate or key",
+                    f"the certificate or key in its option {name} does not exist",
                     f"Check {name} in the configuration; a path is relative to the configuration's folder.",
                 )
 
@@ -195,7 +201,7 @@ class Connector:
         return {name: value for name, value in settings.items() if not (self._told_later and name in READ_ONLY)}
 
     def _learn(self, message: str, startup: Mapping[str, str]) -> bool:
-        """Whether the refusal of a startup setting tells what to leave out next time."""
+        """Return whether the refusal of a startup setting shows what to leave out next time."""
         if startup and _UNSUPPORTED.search(message):
             self.pooled = True
         elif CHECK_INTERVAL.keys() <= startup.keys() and _UNKNOWN.search(message):
@@ -218,7 +224,7 @@ class Connector:
         return await self._dial(startup, timeout, own | {"ssl": last})
 
     async def _dial(self, startup: dict[str, str], timeout: float, own: Mapping[str, Any]) -> Connection:
-        """`own`: what is given in place of what the configuration or the machine has."""
+        """Open a connection. `own`: replaces what the configuration or the machine has."""
         options = self.options
         self._check_files()
         files = {name: path for name, path in self._files.items() if path}
@@ -249,7 +255,7 @@ class Connector:
 
 
 async def _is_pooled(connection: Connection) -> bool:
-    """Whether the session's process is not the one that answers: a pooler stands between."""
+    """Return whether another process than the session's answers: a pooler is in between."""
     await connection.execute("BEGIN READ ONLY")
     try:
         return bool(await connection.fetchval("SELECT pg_catalog.pg_backend_pid()") != connection.get_server_pid())
@@ -258,8 +264,8 @@ async def _is_pooled(connection: Connection) -> bool:
 
 
 async def _role_s_path(connection: Connection) -> str:
-    """Where the role looks for names, by its own settings and the database's."""
-    await connection.execute("BEGIN READ ONLY")  # behind a pooler the one process must take both steps
+    """Return the role's search path, from its own settings and the database's."""
+    await connection.execute("BEGIN READ ONLY")  # behind a pooler the same process must take both steps
     try:
         return str(await connection.fetchval(_ROLE_S_PATH))
     finally:
@@ -267,17 +273,17 @@ async def _role_s_path(connection: Connection) -> str:
 
 
 async def _bound_temporary_files(connection: Connection, temporary: str) -> bool:
-    """Whether the role may bound its temporary files; done, unless it is bounded already. Calls no function."""
+    """Limit the role's temporary files, unless they are limited already. Return whether it may. Calls no function."""
     try:
         if await connection.fetchval("SHOW temp_file_limit") == "-1":
             await connection.execute(f"SET temp_file_limit = '{temporary}'")
-    except asyncpg.PostgresError:  # few roles may, and not every server that speaks the protocol has it
+    except asyncpg.PostgresError:  # few roles may, and not every server with this protocol has the setting
         return False
     return True
 
 
 def _host(text: str, port: int | None) -> tuple[str, int]:
-    """One of several hosts, which may bring its own port; a path is a folder of Unix sockets."""
+    """Return one of several hosts, which may have a port of its own. A path is a folder of Unix sockets."""
     found = None if text.startswith("/") else _HOST.fullmatch(text)
     if found is None:
         return text, port or 5432
@@ -289,24 +295,24 @@ def _path(given: str | None, folder: Path) -> str | None:
 
 
 def _system_roots() -> str | None:
-    """The file of the certificates this system trusts, where OpenSSL or its distribution keeps it; None: nowhere."""
+    """Return the file of the system's trusted certificates, from OpenSSL or its distribution; None: there is none."""
     known = (ssl.get_default_verify_paths().cafile, *_BUNDLES)
     return next((path for path in known if path and Path(path).is_file()), None)
 
 
 def _build_search_path(database: Database) -> str | None:
-    """Where the server looks for names without a schema: in the configured ones and nowhere else, as the gate does."""
+    """Return the search path: the configured schemas and no others, as the gate assumes."""
     first = (database.schema,) if database.schema else ()
     path = (*first, *(database.schemas or (("public",) if first else ())))
     return order_path(", ".join(dict.fromkeys(map(quote, path)))) if path else None
 
 
 def order_path(path: str) -> str:
-    """Return a search path with the system's schema first and that of temporary objects last.
+    """Return a search path with the system's schema first and the one of temporary objects last.
 
-    The system's is first when it is not named, and `current_schema()` stays what it was. The other would be before it,
-    and behind a pooler anybody's tables may be there. An empty name, which stands for no schema at all, is left out: it
-    cannot be set so.
+    The system's schema is first if it is not named, and `current_schema()` does not change. The other one would come
+    before it, and behind a pooler it may contain anybody's tables. An empty name, which stands for no schema, is left
+    out: it cannot be set.
     """
     parts = (part for part in _PART.findall(path) if part.strip('"'))
     others = (part for part in parts if part.strip('"') not in _OURS and part.lower() not in _OURS)

@@ -1,4 +1,4 @@
-"""Rows that came before the server ended their statement: the driver would throw them away with the error."""
+"""Keeps rows that came before the server ended their statement: the driver would drop them with the error."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ _HEAD: Final = struct.Struct("!BI")
 _ERROR, _ROW, _READY = b"EDZ"
 _COMPLETE: Final = b"C" + struct.pack("!I", 13) + b"SELECT 0\0"
 _LATE: Final = (b"\0C57014\0", b"\0C55P03\0")
-"""The states that an error is sent with which ends a statement, or its wait for a lock, at its deadline."""
+"""The SQLSTATEs of an error that ends a statement, or its wait for a lock, at its deadline."""
 
 
 @dataclass(slots=True)
 class Deadline:
-    """Makes the error of a deadline that strikes after some rows the end of the rows, and then is `struck`.
+    """Turns the error of a deadline after some rows into the end of the rows, and then is `struck`.
 
-    `near`: until this moment, in the time of `time.monotonic`, no such error can come, so that nothing is looked at;
-    what comes is passed on and noted in `passed`. The errors of what runs after its answer stay errors.
+    `near`: before this moment, in the time of `time.monotonic`, no such error can come, so data is passed on unchecked
+    and counted in `passed`. Errors of statements that run after its answer stay errors.
     """
 
     near: float
@@ -30,7 +30,10 @@ class Deadline:
     _rows: int = 0
 
     def change(self, data: bytes) -> bytes:
-        """Return what the driver is to see of what has arrived: whole messages only, the rest when its end is there."""
+        """Return the data that the driver should see: only complete messages.
+
+        An incomplete rest is kept until its end arrives.
+        """
         if self.passed:
             self._follow(b"".join(self.passed))
             self.passed.clear()
@@ -48,7 +51,7 @@ class Deadline:
         return bytes(seen[already:])
 
     def _message_end(self, start: int) -> int:
-        """Where the message ends that begins there; where its head does, as long as that is not there."""
+        """Return the end of the message that begins there, or of its header while that is incomplete."""
         head = start + _HEAD.size
         length: int = _HEAD.unpack_from(self._held, start)[1] if head <= len(self._held) else _HEAD.size - 1
         return start + 1 + length

@@ -1,4 +1,4 @@
-"""The demo's support desk: what the customers of the shop next door ask about its products. The same every time."""
+"""The demo's support desk: questions of a shop's customers about its products. Its contents never vary."""
 
 from __future__ import annotations
 
@@ -75,11 +75,11 @@ FIRST_DAY = datetime(2024, 1, 1, tzinfo=UTC)
 
 
 def build(folder: Path) -> Sequence[Database]:
-    """Build `support` on the embedded server and return it configured; nothing where no server can be started."""
+    """Build `support` on the embedded server and return its configuration; nothing if no server can be started."""
     try:
         server = _start(folder)
     except (RuntimeError, OSError) as error:
-        _log.debug("the demo does without PostgreSQL: %s", error)
+        _log.debug("the demo runs without PostgreSQL: %s", error)
         return ()
     try:
         asyncio.run(_fill(server))
@@ -96,12 +96,12 @@ def build(folder: Path) -> Sequence[Database]:
 
 
 def _start(folder: Path) -> Server:
-    """Start the server with its data in `folder`, and so gone with it."""
+    """Start the server with its data in `folder`, so that it is removed with the folder."""
     if find_unprivileged_user():
-        folder.chmod(0o711)  # the user that the server runs as has to pass
+        folder.chmod(0o711)  # the user that the server runs as must be able to enter
     try:
         return Server.start(lasting=True, within=folder)
-    except RuntimeError:  # that user cannot pass a folder further up, or the name of the socket is too long
+    except RuntimeError:  # that user cannot enter a parent folder, or the name of the socket is too long
         return Server.start(lasting=True)
 
 
@@ -138,7 +138,7 @@ _TICKET = "product_sku customer_email agent_id urgency state opened_at answered_
 
 
 def _ticket(chance: random.Random, skus: Sequence[str]) -> tuple[Any, ...]:
-    # A few products give more trouble than others.
+    # A few products cause more trouble than others.
     sku = chance.choice([*skus, *(skus[4:6]), *(skus[4:6])])
     state = chance.choice(["open", "waiting", "solved", "solved", "solved"])
     return (

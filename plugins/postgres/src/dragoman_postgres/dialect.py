@@ -1,4 +1,4 @@
-"""What PostgreSQL is: the facts that the core reads, and the functions that read and confine its statements."""
+"""The description of PostgreSQL: facts for the core, and the functions that parse and confine its statements."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ DIALECT = Dialect(
     implicit_columns=frozenset({"ctid", "xmin", "xmax", "cmin", "cmax", "tableoid"}),
     default_schema="public",
     search_path=True,
-    foreign_tables=False,  # the gate asks the catalog for them, and for what reads them
+    foreign_tables=False,  # the gate asks the catalog for them, and for views that read them
     rewrite=_rewrite,
     read=read,
     confine=confine,

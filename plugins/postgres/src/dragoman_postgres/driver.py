@@ -1,7 +1,7 @@
-"""The driver's connection, with what the driver lacks.
+"""The driver's connection, with additions to the driver.
 
-Bytes are bounded as they arrive, what the server tells of columns is kept, and types are looked up where nobody's
-functions can be taken for the system's.
+Bytes are counted and bounded as they arrive, the server's descriptions of columns are kept, and types are looked up
+where nobody's functions can be mistaken for the system's.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ else:
 Statement: TypeAlias = "PreparedStatement[asyncpg.Record]"
 
 OURS = 4 * 1024 * 1024
-"""Bytes the server may send before and after a caller's statement: what it describes, and what is asked about types."""
+"""Bytes that the server may send beside a caller's answer: descriptions, and answers about types."""
 CATALOG = 512 * 1024 * 1024
-"""Bytes it may send for a read of the catalog."""
+"""The most bytes of a read of the catalog."""
 MOST_TOLD = 1024 * 1024
 """Bytes of one error or notice; the driver takes a time for them that grows with their square."""
 
@@ -50,7 +50,7 @@ _KEEPALIVE = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 4}
 
 
 class TooMuch(ResultTooLarge):
-    """The server sent more than it may; nothing is read of this connection any more."""
+    """The server sent more than it may. Nothing more is read from this connection."""
 
     def __init__(self, most: int) -> None:
         super().__init__(
@@ -60,10 +60,11 @@ class TooMuch(ResultTooLarge):
 
 
 class CountingProtocol(asyncio.Protocol):
-    """Stands between the socket and the driver: counts what arrives, keeps it when asked, ends what is too much.
+    """Stands between the socket and the driver: counts what arrives, and ends answers that are too large.
 
-    Whatever the server goes on sending after that is thrown away: one that waits for its reader notices no
-    cancellation. `gone` is done once the server has closed the connection, which it does as the last thing of all.
+    It keeps what arrives on request. Whatever the server sends after the end is dropped: a server that waits for its
+    reader notices no cancellation. `gone` is done once the server has closed the connection, which is the last thing it
+    does.
     """
 
     def __init__(self, aside: list[Aside], driver: asyncio.Protocol) -> None:
@@ -77,12 +78,11 @@ class CountingProtocol(asyncio.Protocol):
         self.gone = asyncio.get_running_loop().create_future()
 
     def allow(self, most: int, *, trusted: bool = False, deadline: Deadline | None = None) -> None:
-        """Let the server send so many bytes from now on; beyond them the connection is lost, because of `TooMuch`.
+        """Let the server send `most` bytes from now on. Beyond them the connection is lost, because of `TooMuch`.
 
-        `deadline`: that of a caller's statement, whose rows it keeps when it strikes.
-
-        To be called between its answers. When work is cancelled what still comes of it stays bounded, until the next
-        `allow`. `trusted`: no caller has a say in what it sends.
+        `deadline`: of a caller's statement. It keeps the statement's rows when the deadline passes. Call it between the
+        server's answers. After a cancellation, what still arrives stays bounded until the next `allow`. `trusted`: no
+        caller influences what the server sends.
         """
         self._most = self._left = most
         self._deadline = deadline
@@ -90,7 +90,7 @@ class CountingProtocol(asyncio.Protocol):
         self._frames = None if trusted or most <= OURS else Frames(OURS)
 
     def data_received(self, data: bytes) -> None:
-        """Hand bytes on to the driver, unless they are more than may come."""
+        """Pass bytes on to the driver, unless they are more than may come."""
         if self.deaf:
             return
         self._left -= len(data)
@@ -114,23 +114,23 @@ class CountingProtocol(asyncio.Protocol):
         self._driver.data_received(data)
 
     def end(self, why: Exception | None) -> None:
-        """For the driver the connection is lost; the socket stays open until the server has closed it."""
+        """Tell the driver that the connection is lost. The socket stays open until the server has closed it."""
         if not self.deaf:
             self.deaf = True
             self._driver.connection_lost(why)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Tell the driver."""
+        """Pass the event on to the driver."""
         self.end(exc)
         if not self.gone.done():
             self.gone.set_result(None)
 
     def pause_writing(self) -> None:
-        """Tell the driver."""
+        """Pass the event on to the driver."""
         self._driver.pause_writing()
 
     def resume_writing(self) -> None:
-        """Tell the driver."""
+        """Pass the event on to the driver."""
         self._driver.resume_writing()
 
 
@@ -171,7 +171,7 @@ class Frames:
 
 @dataclass(slots=True)
 class Aside:
-    """Takes the answers to a `Batch` out of what arrives. `left`: answers that are still to come.
+    """Removes the answers to a `Batch` from the data that arrives. `left`: the number of answers still to come.
 
     The driver sees an error, and no more answers come after it.
     """
@@ -181,7 +181,7 @@ class Aside:
     _held: bytes = b""
 
     def take(self, data: bytes) -> bytes:
-        """Return what the driver is to see of what has arrived."""
+        """Return the part of the data that the driver should see."""
         data, place, seen = self._held + data, 0, b""
         while self.left and place + _HEAD.size <= len(data):
             kind, length = _HEAD.unpack_from(data, place)
@@ -247,25 +247,28 @@ class Opening(asyncio.Protocol):
         self.transport: Transport | None = None
 
     def connection_made(self, transport: Any) -> None:
-        """Tell the driver."""
+        """Pass the event on to the driver."""
         self.transport = Transport(transport)
         self.driver.connection_made(self.transport)
 
     def data_received(self, data: bytes) -> None:
-        """Tell the driver."""
+        """Pass the event on to the driver."""
         self.driver.data_received(data)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Tell the driver."""
+        """Pass the event on to the driver."""
         self.driver.connection_lost(exc)
 
 
 class Loop:
-    """The event loop as the driver sees it: what connects gives a `Transport`. The driver has no other way for that."""
+    """The event loop as the driver sees it.
+
+    Its connections get a `Transport`; the driver offers no other way for that.
+    """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
-        # What it calls for each statement, without a detour.
+        # Methods that it calls for each statement, bound directly.
         self.create_future = loop.create_future
         self.call_later = loop.call_later
 
@@ -281,7 +284,7 @@ class Loop:
         return _split(await self.loop.create_unix_connection(lambda: Opening(factory()), *address, **how))
 
     async def start_tls(self, transport: Transport, *context: Any, **how: Any) -> Transport | None:
-        """Go on encrypted."""
+        """Continue with encryption."""
         encrypted = await self.loop.start_tls(transport.transport, *context, **how)
         return None if encrypted is None else Transport(encrypted)
 
@@ -291,7 +294,7 @@ def _split(opened: tuple[Any, Opening]) -> tuple[Any, Any]:
 
 
 class Connection(_Connection):
-    """A connection of the driver; made by it, as its `connection_class`, with a `Loop`."""
+    """A connection of the driver, which creates it as its `connection_class`, with a `Loop`."""
 
     def __init__(self, protocol: Any, transport: Any, loop: Loop, *rest: Any) -> None:
         super().__init__(protocol, transport, loop.loop, *rest)
@@ -305,7 +308,7 @@ class Connection(_Connection):
         _keep_alive(transport.get_extra_info("socket"))
 
     async def leave(self) -> None:
-        """End whatever the server does for us, and return once it has closed the connection: nothing of it is left.
+        """End everything that the server does for us, and return once it has closed the connection.
 
         Takes as long as the server does. May be called again.
         """
@@ -320,7 +323,7 @@ class Connection(_Connection):
         own: Any = self
         cancel: Any = connect_utils._cancel  # type: ignore[attr-defined]  # the driver offers it for its own statements alone
         pid, secret = self._key
-        with contextlib.suppress(OSError):  # else its deadline ends it
+        with contextlib.suppress(OSError):  # otherwise its deadline ends it
             await cancel(loop=own._loop, addr=own._addr, params=own._params, backend_pid=pid, backend_secret=secret)
 
     def abort(self) -> None:
@@ -329,7 +332,7 @@ class Connection(_Connection):
         self._own_transport.abort()
 
     async def compile(self, text: str, name: str) -> tuple[Statement, tuple[int, ...]]:
-        """Prepare a statement; return it with the type modifiers of its columns, -1 where there is none."""
+        """Prepare a statement. Return it with the type modifiers of its columns, -1 for none."""
         self._counting.kept = kept = bytearray()
         try:
             return await self.prepare(text, name=name), modifiers(kept)
@@ -337,7 +340,7 @@ class Connection(_Connection):
             self._counting.kept = None
 
     async def _cleanup_stmts(self) -> None:
-        """Close statements that nobody uses any more; the driver would wait for each."""
+        """Close statements that nobody uses any more, without waiting for each, as the driver would."""
         own: Any = self
         closing, own._stmts_to_close = own._stmts_to_close, set()
         self.send_with_next(Batch.closing([statement.name for statement in closing]))
@@ -352,7 +355,7 @@ class Connection(_Connection):
 
     @contextlib.asynccontextmanager
     async def _apart(self) -> AsyncGenerator[None]:
-        """While it is entered, names are the system's: the driver's queries about types trust the search path."""
+        """Make names mean the system's own inside the block: the driver's queries about types trust the search path."""
         await self.execute(_APART)
         yield
         await self.execute(_BACK)
@@ -363,7 +366,7 @@ def _keep_alive(connected: socket.socket) -> None:
         return
     connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for name, value in _KEEPALIVE.items():
-        if option := getattr(socket, name, None):  # not every system has all
+        if option := getattr(socket, name, None):  # not every system has all of them
             connected.setsockopt(socket.IPPROTO_TCP, option, value)
 
 
@@ -379,7 +382,10 @@ def modifiers(answer: bytes | bytearray) -> tuple[int, ...]:
 
 
 def _modifiers(answer: bytes | bytearray, place: int) -> Iterator[int]:
-    """After their number, each column has its name, ended by NUL, and 18 bytes: the modifier is bytes 13 to 16."""
+    """Yield the modifiers.
+
+    After their number, each column has its name, ended by NUL, and 18 bytes; the modifier is bytes 13 to 16.
+    """
     (count,) = struct.unpack_from("!h", answer, place)
     place += 2
     for _ in range(count):

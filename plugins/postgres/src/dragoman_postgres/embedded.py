@@ -1,4 +1,4 @@
-"""A server that lives only while somebody uses it: the demo's, whose data is kept in a folder as a file's would be."""
+"""A server that lives only while somebody uses it: the demo's. Its data is kept in a folder, like a database file."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 _starting = threading.Lock()
 _running: dict[str, Server] = {}
 ABSENT = (FileNotFoundError, ConnectionRefusedError, asyncpg.CannotConnectNowError)
-"""What connecting raises when no server runs in the folder of its socket."""
+"""Errors of connecting if no server runs in the folder of its socket."""
 
 
 async def awake(folder: str) -> bool:
-    """Start the server whose data is in `folder`, unless one runs there; False when it cannot be started.
+    """Start the server whose data is in `folder`, unless one runs there. Return False if it cannot be started.
 
-    It ends with this process, however that ends; a process that is not killed waits for it, so that the folder can be
+    It ends with this process, however that ends. A process that is not killed waits for it, so that the folder can be
     removed afterwards. Another process that uses it starts it again.
     """
     return await asyncio.to_thread(_awake, folder)

@@ -1,8 +1,8 @@
-"""Names in a database that is not in UTF8: there the server may read another name than the grammar, which takes UTF-8.
+"""Names in a database without UTF8 encoding. The server may read another name than the grammar, which reads UTF-8.
 
 The server converts a statement to the database's encoding first. It cuts names at 63 bytes of that, and in an encoding
-of single bytes its locale decides what letters beyond ASCII are in lower case. Conversions lose nothing but for two
-characters of EUC_JP, and bytes grow in three encodings only: `tests/test_encodings.py` asks a server about every
+of single bytes its locale decides about the lower case of letters beyond ASCII. Conversions lose nothing except for two
+characters of EUC_JP, and bytes grow in only three encodings: `tests/test_encodings.py` asks a server about every
 character.
 """
 
@@ -17,9 +17,9 @@ from dragoman_postgres.reading import LONGEST_NAME
 
 SAME: Final = "UTF8"
 WIDEST: Final = {"EUC_JP": 3, "EUC_TW": 4, "MULE_INTERNAL": 4}
-"""Bytes of a character beyond ASCII at most, where these may be more than in UTF-8."""
+"""The most bytes of a character beyond ASCII, if these may be more than in UTF-8."""
 MERGED: Final = {"EUC_JP": "¦\N{FULLWIDTH BROKEN BAR}"}
-"""Different characters that are one in the encoding."""
+"""Different characters that are the same in the encoding."""
 _KNOWN: Final = (
     "EUC_CN EUC_JP EUC_JIS_2004 EUC_KR EUC_TW ISO_8859_5 ISO_8859_6 ISO_8859_7 ISO_8859_8 KOI8R KOI8U MULE_INTERNAL"
     " LATIN1 LATIN2 LATIN3 LATIN4 LATIN5 LATIN6 LATIN7 LATIN8 LATIN9 LATIN10 SQL_ASCII"
@@ -28,11 +28,11 @@ _KNOWN: Final = (
 KNOWN: Final = frozenset(_KNOWN.split())
 """The encodings that PostgreSQL's own servers have, besides UTF8."""
 _QUOTED: Final = f"in double quotes, and at most {LONGEST_NAME} bytes long in UTF-8"
-_WAY_OUT: Final = "The server's administrator can move the database to one in UTF8, where all names are read."
+_WAY_OUT: Final = "The server's administrator can move the data to a database in UTF8, where all names are accepted."
 
 
 def check_names(statement: Statement, encoding: str) -> None:
-    """Raise `UnsafeSql` for a name that a database in this encoding may read as another one than was judged."""
+    """Raise `UnsafeSql` for a name that a database in this encoding may read as another name than the judged one."""
     if encoding == SAME or statement.text.isascii():
         return
     check = _CHECKS
@@ -66,7 +66,7 @@ def _check_characters(name: str, encoding: str) -> str | None:
 
 
 def _check_string(text: str, encoding: str) -> str | None:
-    """The tag of a string between dollar signs ends it, so that it is read as a name is."""
+    """Check the tag of a string between dollar signs. It ends the string, so it is read like a name."""
     tagged = text.startswith("$") and not text[: text.index("$", 1)].isascii()
     return "A string between dollar signs has a tag with letters beyond ASCII" if tagged else None
 

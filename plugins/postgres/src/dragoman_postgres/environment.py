@@ -1,4 +1,4 @@
-"""Variables of other PostgreSQL tools that name a database: dragoman asks for them when nothing else is configured."""
+"""Variables of other PostgreSQL tools that name a database. dragoman reads them if nothing else is configured."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 
 from dragoman import EnvironmentDatabase
 
-# Key of a database to the variables that may give it, the first one set wins: those of earlier PostgreSQL MCP servers,
-# then libpq's. The driver reads libpq's others (PGPASSFILE, PGSSLROOTCERT, ...) by itself.
+# For each key of a database, the variables that may set it; the first one that is set wins. First those of earlier
+# PostgreSQL MCP servers, then libpq's. The driver reads libpq's others (PGPASSFILE, PGSSLROOTCERT, ...) by itself.
 VARIABLES: dict[tuple[str, ...], tuple[str, ...]] = {
     ("host",): ("PG_HOST", "PGHOST"),
     ("port",): ("PG_PORT", "PGPORT"),
@@ -41,7 +41,7 @@ def find_database(environ: Mapping[str, str]) -> EnvironmentDatabase | None:
 
 
 def _seconds(milliseconds: str) -> float | str:
-    """What is not a number stays, so that the core refuses it."""
+    """Return seconds. A value that is not a number is returned unchanged, so that the core refuses it."""
     try:
         return int(milliseconds) / 1000
     except ValueError:

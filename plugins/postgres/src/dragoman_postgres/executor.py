@@ -40,29 +40,35 @@ from dragoman_postgres.values import Convert, Making, column_converter, convert_
 from dragoman_postgres.wrapping import SLACK, Cut, Picked, Wrapped, split_counts, wrap
 
 REMEMBERED = 256
-"""Statements kept prepared per connection, the least recently used forgotten first."""
+"""The number of statements kept prepared per connection. The least recently used is dropped first."""
 ROWS_AT_ONCE = 2000
 LARGE = 16 * 1024 * 1024
-"""Answers that may be larger than this are read in pieces, so that they never stand in memory as a whole."""
+"""Bytes above which an answer is read in pieces, so that it is never in memory as a whole."""
 SMALL = 1024 * 1024
-"""Answers of fewer bytes than this are no burden, however little of them is wanted."""
+"""Answers with fewer bytes are no burden, however little of them is wanted."""
 STALE = 0.2
 """Seconds by which the server may end a piece of an answer later than its statement."""
 NEAR = 0.8
-"""The part of the timeout in which neither the statement's deadline nor that of its wait for a lock can strike."""
+"""The share of the timeout in which neither the statement's deadline nor that of its wait for a lock can pass."""
 WIDE = 1000
-"""Statements remembered for answers that were too large to be read at once."""
+"""The number of statements remembered because their answers were too large to be read at once."""
 PIECE = 256 * 1024
 
 Rows: TypeAlias = Sequence[Any]
 Batches: TypeAlias = AsyncGenerator[Rows | Encoded]
 Key: TypeAlias = tuple[str, int, int, str | None]
-"""What makes requests take the same prepared statement: the text, the limits of rows and bytes, and the role."""
+"""What requests must have in common to use the same prepared statement.
+
+These are the text, the limits of rows and bytes, and the role.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A statement the server knows, how its columns arrive and how its parameters are sent; `until` when that holds."""
+    """A prepared statement, how its columns arrive and how its parameters are sent.
+
+    `until`: the time until which that holds.
+    """
 
     statement: Statement
     wrapped: Wrapped
@@ -74,7 +80,7 @@ class Prepared:
 
 
 class PostgresExecutor(Executor):
-    """Reads one database through a pool of connections; connects at the first statement."""
+    """Reads one database through a pool of connections. Connects at the first statement."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -85,7 +91,7 @@ class PostgresExecutor(Executor):
 
     @asynccontextmanager
     async def open(self, request: Request) -> AsyncGenerator[RowStream]:
-        """Run a statement; leaving cancels what still runs and rolls the transaction back."""
+        """Run a statement. Leaving cancels running work and rolls the transaction back."""
         limits = request.limits
         ahead = limits.max_bytes <= LARGE
         async with self._connections.lend(limits.timeout, request.tags, request.acting, ahead=ahead) as session:
@@ -97,7 +103,7 @@ class PostgresExecutor(Executor):
                 yield stream
 
     async def describe(self, request: Request) -> Sequence[Column]:
-        """Return a query's columns: the server plans it and does not run it."""
+        """Return a query's columns. The server plans the query and does not run it."""
         async with self._lend(request) as session:
             return (await self._get_prepared(session, request)).columns
 
@@ -112,8 +118,8 @@ class PostgresExecutor(Executor):
     async def run(self, statement: str, request: Request) -> list[asyncpg.Record]:
         """Run an internal statement around the caller's, with the request's parameters and deadline; return its rows.
 
-        Inside the read-only transaction, as everything is. Values come as the driver decodes them. Raises
-        `ResultTooLarge` for what is far larger than an answer may be.
+        It runs in the read-only transaction, as everything does. Values are decoded by the driver. Raises
+        `ResultTooLarge` for an answer that is far larger than allowed.
         """
         async with self._lend(request) as session:
             wrapped = Wrapped(statement, max(statement.find(request.statement), 0), None)
@@ -142,7 +148,7 @@ class PostgresExecutor(Executor):
         return self._connections.lend(request.limits.timeout, request.tags, request.acting)
 
     async def _start_anew(self, session: Session, request: Request, error: DragomanError) -> tuple[RowStream, Batches]:
-        """Start a statement again that failed in a way in which it may not fail anew. Else raises its error."""
+        """Start a statement again after an error that may not happen again. Raises any other error."""
         if isinstance(error, ConnectionFailed):
             if session.heard:
                 raise error
@@ -208,7 +214,7 @@ class PostgresExecutor(Executor):
     async def _pieces(
         self, session: Session, prepared: Prepared, arguments: list[Any], request: Request, notices: list[str]
     ) -> Batches:
-        """Rows of an answer that may be large, in pieces whose size follows that of the rows before."""
+        """Yield the rows of an answer that may be large, in pieces whose size depends on the rows before."""
         with self._translate_errors(prepared.wrapped, request):
             cursor = await prepared.statement.cursor(*arguments)
         count = 32
@@ -236,7 +242,7 @@ class PostgresExecutor(Executor):
             count = max(1, min(4 * count, 10_000, PIECE * len(rows) // octets))
 
     async def _get_prepared(self, session: Session, request: Request) -> Prepared:
-        """The prepared statement of a request: one that is kept, or a new one."""
+        """Return the prepared statement of a request: a kept one, or a new one."""
         key = self._key(request)
         kept: Prepared | None = session.prepared.get(key)
         if kept is not None and kept.until > time.monotonic():
@@ -288,7 +294,7 @@ class PostgresExecutor(Executor):
     async def _describe(
         self, session: Session, wrapped: Wrapped, request: Request
     ) -> tuple[Statement, Sequence[Attribute], Sequence[int]]:
-        """A statement compiled as it came, its columns and the modifiers of their types."""
+        """Return the compiled statement, unchanged, with its columns and the modifiers of their types."""
         unreadable: list[tuple[str, str]] = []
         while True:
             try:
@@ -307,8 +313,8 @@ class PostgresExecutor(Executor):
     async def _parse(
         self, session: Session, wrapped: Wrapped, request: Request, names: Sequence[tuple[str, str]] = ()
     ) -> tuple[Statement, Sequence[int]]:
-        # With a name the server keeps statement and plan, and refuses it when its columns are not what they were. Where
-        # sessions are shared there is none: the driver then sends the whole statement again, when it runs.
+        # With a name, the server keeps statement and plan, and refuses it if its columns have changed. Where sessions
+        # are shared there is no name: the driver then sends the whole statement again when it runs.
         name = "" if self._pooled else session.new_name()
         with self._translate_errors(wrapped, request):
             async with teach(session, names, lasting=self._pooled):
@@ -322,7 +328,7 @@ class PostgresExecutor(Executor):
         return Parameters.of(self._types, oids)
 
     def _key(self, request: Request) -> tuple[Key, bool]:
-        """What a prepared statement is kept under: what makes it, and whether it counts its bytes."""
+        """Return the key of a prepared statement, and whether it counts its bytes."""
         role = request.acting.role if request.acting else None
         key = request.statement, request.limits.max_rows, request.limits.max_bytes, role
         return key, key in self._wide
@@ -336,7 +342,7 @@ class PostgresExecutor(Executor):
 
 
 async def _batches(rows: Rows, cut: Cut, most: int | None) -> Batches:
-    """Rows in batches. Raises `ResultTooLarge` when the server stopped although the reader would take more."""
+    """Yield rows in batches. Raises `ResultTooLarge` if the server stopped although the reader would accept more."""
     for start in range(0, len(rows), ROWS_AT_ONCE):
         yield rows[start : start + ROWS_AT_ONCE]
     if cut == "oversized":
@@ -355,5 +361,5 @@ def _late() -> QueryTimeout:
 
 
 def _octets(rows: Rows, places: Sequence[int]) -> int:
-    """The bytes of the texts and binaries in some columns, or a little fewer."""
+    """Return the bytes of the texts and binaries in some columns, or slightly fewer."""
     return sum(sum(map(len, [row[place] for row in rows if row[place]])) for place in places)

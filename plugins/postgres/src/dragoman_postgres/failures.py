@@ -1,4 +1,4 @@
-"""The one boundary where the server's, the driver's and the network's errors become dragoman's."""
+"""Translates errors of the server, the driver and the network to dragoman's. Nothing else does."""
 
 from __future__ import annotations
 
@@ -38,16 +38,16 @@ LOST = (
     asyncpg.InterfaceError,
     asyncpg.InternalClientError,
 )
-"""What a connection raises that is gone, or no use: the rollback of the transaction before was cancelled.
+"""Errors of a connection that is gone or unusable, since the rollback of the transaction before was cancelled.
 
-`InternalClientError`: when the server's last words came and not yet its end.
+`InternalClientError`: the server's last message has arrived, but not yet the end of the connection.
 """
 
 SLOW = QueryTimeout.remedy
 _SYNTAX = "Check the statement against PostgreSQL's syntax."
 _TYPES = "Check the types with describe_table and cast where they differ."
 
-# SQLSTATE, or its class, to what it is and what to do.
+# For each SQLSTATE, or its class, the error and the remedy.
 _STATES: dict[str, tuple[type[DragomanError], str]] = {
     "42P01": (TableNotFound, "Find its name with search_catalog or list_tables."),
     "42703": (ColumnNotFound, "Look at the columns with describe_table."),
@@ -55,7 +55,7 @@ _STATES: dict[str, tuple[type[DragomanError], str]] = {
     "3F": (SchemaNotFound, "Find the schemas with list_schemas."),
     "42501": (
         PermissionDenied,
-        "The role may not read this; ask the administrator for the right, or query something else.",
+        "The role may not read this; ask the administrator for the right, or query other tables.",
     ),
     "25006": (WriteDenied, "Only reading is allowed: send a SELECT."),
     "25": (WriteDenied, "Only reading is allowed: send one SELECT."),
@@ -76,7 +76,7 @@ _STATES: dict[str, tuple[type[DragomanError], str]] = {
     "54": (InvalidSql, "Make the statement simpler: fewer columns, less nesting."),
     "22012": (QueryError, "Guard the divisor with NULLIF(divisor, 0)."),
     "22003": (QueryError, "Cast to a wider type, for instance numeric."),
-    "22P02": (QueryError, "Check the value: it is not written as its type needs it."),
+    "22P02": (QueryError, "Check the value: its notation does not match its type."),
     "22": (QueryError, "Check the values the query computes with, and their casts."),
     "21": (QueryError, "A subquery used as a value must give one row: add LIMIT 1 or an aggregate."),
     "53100": (ResultTooLarge, "Make the query's intermediate results smaller."),
@@ -95,7 +95,7 @@ _STATES: dict[str, tuple[type[DragomanError], str]] = {
     "25P02": (ConnectionFailed, "Try again in a moment."),
     "25P03": (QueryTimeout, SLOW),
     "25P04": (QueryTimeout, SLOW),
-    "40": (QueryError, "Try again: the server had to give the query up for another session."),
+    "40": (QueryError, "Try again: the server cancelled the query in favour of another session."),
     "08": (ConnectionFailed, "Try again in a moment; the administrator can check the server."),
     "28": (ConnectionFailed, "Check user and password in the configuration, and the server's pg_hba.conf."),
     "3D": (ConnectionFailed, "Check the name of the database in the configuration."),
@@ -114,14 +114,14 @@ _NAMED: dict[type[DragomanError], re.Pattern[str]] = {
     SchemaNotFound: re.compile(r'schema "(.+)" does not exist'),
 }
 MOST_WORDS = 2_000
-"""Characters that are looked at, and shown, of a text of the server's."""
+"""The most characters that are read and shown of a text from the server."""
 _PARAMETER = re.compile(r"portal (?:\S+ )?(?:with )?parameter \$(\d+)")
-# The driver's own words for what it cannot send, whatever class of error it gives them.
+# The driver's own messages for a value it cannot send, whatever the class of the error.
 _ARGUMENT = re.compile(r"invalid input for query argument \$(\d+):.*\((.*)\)", re.DOTALL)
 _TEXT_ONLY = re.compile(r'cannot decode type "(.+)"\."(.+)": text encoding')
-# The driver's own errors that are about types; the others say that it does not understand its connection any more.
+# The driver's own errors about types. Its other errors mean that the connection is out of step.
 _OF_TYPES = re.compile(r"codec|coder|types?\b")
-# What these say may hold an address, a user or a file: they are reported in our own words.
+# These messages may contain an address, a user or a file, so they are replaced by our own.
 _UNREACHABLE: dict[str, str] = {
     "28P01": "the password is wrong",
     "28": "the server refuses the user, or this way of connecting",
@@ -134,22 +134,22 @@ _UNREACHABLE: dict[str, str] = {
 
 
 _RAISED = "exec_stmt_raise"
-"""The routine of the server behind RAISE: its words are whoever's who wrote the function."""
+"""The routine of the server behind RAISE: its message comes from the author of a function."""
 _MOST_SAID = 500
-"""Characters of a hint or a detail."""
+"""The most characters of a hint or a detail."""
 
 
 class Stale(QueryError):
-    """A prepared statement or a type is not what it was: something was altered meanwhile."""
+    """A prepared statement or a type has changed: something was altered meanwhile."""
 
 
 def stale() -> Stale:
-    """Return the error of a statement that has to be prepared anew."""
+    """Return the error of a statement that must be prepared again."""
     return Stale("A table or type of the query was altered meanwhile.", suggestion="Try again.")
 
 
 class Unreadable(Unsupported):
-    """The driver cannot take a type apart: a composite with parts of which it knows only the text."""
+    """The driver cannot decode a type: a composite with parts that it knows only as text."""
 
     def __init__(self, schema: str, name: str) -> None:
         super().__init__(
@@ -160,9 +160,9 @@ class Unreadable(Unsupported):
 
 @contextlib.contextmanager
 def translate_errors(database: str, *, prefix: int = 0, length: int | None = None) -> Generator[None]:
-    """Raise `DragomanError`s for whatever goes wrong inside.
+    """Raise `DragomanError`s for any error inside.
 
-    `prefix` and `length`, in characters: where in the text that was sent the caller's statement stands.
+    `prefix` and `length`, in characters: the place of the caller's statement in the sent text.
     """
     try:
         yield
@@ -171,7 +171,7 @@ def translate_errors(database: str, *, prefix: int = 0, length: int | None = Non
 
 
 def raise_translated(error: Exception, database: str, prefix: int = 0, length: int | None = None) -> NoReturn:
-    """Raise what `translate_errors` does; to be called where the error is caught."""
+    """Raise the error that `translate_errors` raises. Call it where the error is caught."""
     try:
         raise error
     except (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError):
@@ -181,8 +181,8 @@ def raise_translated(error: Exception, database: str, prefix: int = 0, length: i
     except ssl.SSLCertVerificationError:
         raise unreachable(
             database,
-            "no TLS connection can be made: the certificate is another host's, or of an authority not trusted",
-            "Give the authority's file with sslrootcert, and the host's name as it stands in the certificate.",
+            "no TLS connection can be made: the certificate belongs to another host, or its authority is not trusted",
+            "Give the authority's file with sslrootcert, and the host's name as in the certificate.",
         ) from None
     except ssl.SSLError:
         raise unreachable(
@@ -193,12 +193,12 @@ def raise_translated(error: Exception, database: str, prefix: int = 0, length: i
 
 
 def is_lost(error: Exception) -> bool:
-    """Whether a connection is gone, and not because we ended it."""
+    """Return whether a connection is gone, and not because we ended it."""
     return isinstance(error, LOST) and _too_much(error) is None
 
 
 def translate(error: Exception, database: str) -> Exception:
-    """Return what `raise_translated` raises."""
+    """Return the error that `raise_translated` raises."""
     try:
         raise_translated(error, database)
     except Exception as translated:
@@ -216,14 +216,14 @@ def _raise(error: Exception, database: str, prefix: int, length: int | None) -> 
 
 
 def _too_much(error: BaseException | None) -> TooMuch | None:
-    """Why the driver has lost its connection, when that is because we ended it."""
+    """Return why the driver has lost its connection, if we ended it."""
     while error is not None and not isinstance(error, TooMuch):
         error = error.__cause__
     return error
 
 
 def _words(text: str | None) -> str:
-    """A text of the server's, cut: it may quote values of any length."""
+    """Return a text from the server, shortened: it may quote values of any length."""
     return text if text and len(text) <= MOST_WORDS else f"{text[:MOST_WORDS]}..." if text else ""
 
 
@@ -266,7 +266,7 @@ def _server_error(error: Any, database: str, prefix: int, length: int | None) ->
 
 
 def _offset(error: Any, prefix: int, length: int | None) -> int | None:
-    """Where in the caller's statement: the server counts characters of what was sent, from 1."""
+    """Return the offset in the caller's statement. The server counts characters of the sent text, from 1."""
     if not error.position:
         return None
     offset = int(error.position) - 1 - prefix
@@ -276,16 +276,16 @@ def _offset(error: Any, prefix: int, length: int | None) -> int | None:
 def _driver_error(error: Exception, database: str) -> DragomanError:
     if found := _ARGUMENT.match(_words(str(error))):
         return ParameterError(
-            f"Parameter {found[1]} does not fit the type the statement needs: {found[2]}.",
+            f"Parameter {found[1]} does not match the type that the statement needs: {found[2]}.",
             parameter=int(found[1]),
             suggestion="Send a value of that type, or cast the parameter, for instance $1::text.",
         )
     if isinstance(error, asyncpg.ClientConfigurationError):
         if "TLS version" in str(error):
-            return unreachable(database, "its options name no version of TLS", "Write TLSv1.2 or TLSv1.3.")
-        return unreachable(database, "its options cannot be used together", "Check its options in the configuration.")
+            return unreachable(database, "its options do not name a version of TLS", "Write TLSv1.2 or TLSv1.3.")
+        return unreachable(database, "its options cannot be combined", "Check its options in the configuration.")
     if isinstance(error, asyncpg.TargetServerAttributeNotMatched):
-        return unreachable(database, "none of its hosts is of the kind target_session_attrs asks for")
+        return unreachable(database, "none of its hosts matches target_session_attrs")
     unknown = isinstance(error, asyncpg.InternalClientError) and _OF_TYPES.search(str(error))
     if unknown or isinstance(error, asyncpg.UnsupportedClientFeatureError):
         found = _TEXT_ONLY.search(str(error))
@@ -301,7 +301,7 @@ def _driver_error(error: Exception, database: str) -> DragomanError:
 
 
 def unreachable(database: str, why: str, remedy: str = "") -> ConnectionFailed:
-    """Return the error of a database that cannot be reached: it names the database, never its address."""
+    """Return the error for a database that cannot be reached: it names the database, never its address."""
     return ConnectionFailed(
         f"The database {database!r} cannot be reached: {why}.",
         suggestion=remedy or "Check that the server runs and that host and port are right in the configuration.",
@@ -309,12 +309,12 @@ def unreachable(database: str, why: str, remedy: str = "") -> ConnectionFailed:
 
 
 def _reason(error: OSError) -> tuple[str, ...]:
-    """What is wrong and, where the usual remedy does not fit, what to do."""
+    """Return what is wrong and, if the usual remedy does not help, what to do."""
     match error:
         case ConnectionRefusedError():
             return ("nothing listens at its address",)
         case FileNotFoundError():
-            return ("there is no socket, certificate or file where the configuration says",)
+            return ("there is no socket, certificate or file at the configured path",)
         case ConnectionError() if "SSL" in str(error):
             return "the server speaks no TLS", "Enable TLS in the server; sslmode=disable does without."
         case ConnectionError():

@@ -1,4 +1,4 @@
-"""The gate: what only the catalog can tell of a statement's names is asked there, and what users made is refused."""
+"""The gate: asks the catalog what a statement's names mean there, and refuses objects that users made."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _CALLED = frozenset({"function", "syntax"})
 
 
 class PostgresGate(Remembered):
-    """What only the catalog can tell: what the users of the database have made of the names a statement uses."""
+    """Checks the objects that users of the database made under the names that a statement uses."""
 
     def __init__(self, database: Database, reader: Reader) -> None:
         super().__init__(reader, database)
@@ -23,9 +23,9 @@ class PostgresGate(Remembered):
         self._relations = frozenset(name.lower() for name in database.allow_relations)
 
     async def check(self, statement: Statement, call: Call) -> None:
-        """Raise `UnsafeSql` for what may run code of the database's users, and for names that it may read otherwise.
+        """Raise `UnsafeSql` for anything that may run code of the database's users, and for ambiguous names.
 
-        Names mean what the server finds under them now, not what a cached catalog does.
+        Names mean what the server finds under them now, not what a cached catalog has.
         """
         made, parsed = await self.state(), call.parsed
         check_names(statement, made.encoding)
@@ -71,7 +71,10 @@ class PostgresGate(Remembered):
     def _find_held_types(
         self, parsed: ParsedStatement, made: UserDefined, relations: Iterable[Relation]
     ) -> frozenset[int] | None:
-        """The types whose values a query reads, as far as it matters; None: of any, since a function may make them."""
+        """Return the types whose values a query reads, as far as it matters.
+
+        None: any type, since a function may return it.
+        """
         if not self._functions.isdisjoint(name for call in parsed.calls for name in (call.name, call.dotted)):
             return None
         return frozenset[int]().union(
@@ -84,12 +87,12 @@ class PostgresGate(Remembered):
             relation = active.get(written)
             if relation is not None and str(relation).lower() not in self._relations:
                 raise UnsafeSql(
-                    f"Reading {relation} reaches a foreign table, or code that users of this database made.",
+                    f"{relation} reads a foreign table, or runs code that users of this database made.",
                     suggestion="Query other tables. The server's administrator can allow it with allow_relations, the"
                     " functions behind it with allow_functions, or all foreign tables with allow_foreign_tables.",
                 )
 
 
 def _names(named: Iterable[Named | FunctionCall]) -> frozenset[str]:
-    """Names as `UserDefined` has them: dotted when a schema was written."""
+    """Return names as in `UserDefined`: dotted if a schema was written."""
     return frozenset(f"{each.schema}.{each.name}" if each.schema else each.name for each in named)

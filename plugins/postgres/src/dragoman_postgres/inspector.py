@@ -34,9 +34,9 @@ ATTEMPTS = 3
 
 
 class PostgresInspector(Inspector):
-    """Tells what the role may read: schemas it may use, relations and columns it may select from.
+    """Reports what the role may read: schemas it may use, relations and columns it may select from.
 
-    Foreign keys that partitions inherit are listed with their parent only.
+    Foreign keys that partitions inherit are listed only with their parent.
     """
 
     def __init__(self, database: Database, connections: Connections) -> None:
@@ -44,13 +44,13 @@ class PostgresInspector(Inspector):
         self._connections = connections
 
     async def version(self) -> str:
-        """Return the server's version, without what the packager added."""
+        """Return the server's version, without the packager's additions."""
         async with self._connections.borrow() as connection:
             version: str = await connection.fetchval(queries.VERSION)
         return version.split()[0]
 
     async def schemas(self) -> Sequence[Schema]:
-        """Return the schemas the role may use; the system's marked, those of the search path numbered."""
+        """Return the schemas the role may use, with the system's marked and those of the search path numbered."""
         async with self._connections.borrow() as connection:
             rows = await connection.fetch(queries.SCHEMAS)
         return [
@@ -59,14 +59,14 @@ class PostgresInspector(Inspector):
         ]
 
     async def tables(self, scope: Scope) -> Inspection:
-        """Return relations of every kind. Raises `Busy` when others keep locking them while they are looked at."""
+        """Return relations of every kind. Raises `Busy` if others keep locking them while they are read."""
         if scope.catalogs:
             return Inspection(())
         with pause_collection():
             return await consume_in_thread([await self._facts(scope)], _inspect)
 
     async def names(self, scope: Scope) -> Sequence[Names]:
-        """Return the names of relations; no lock delays them."""
+        """Return the names of relations. No lock delays them."""
         if scope.catalogs:
             return ()
         async with self._connections.borrow() as connection:
@@ -76,14 +76,18 @@ class PostgresInspector(Inspector):
     async def profiles(
         self, tables: Sequence[Table], budget: ProfileBudget
     ) -> Mapping[Relation, tuple[ColumnProfile, ...]]:
-        """Return what ANALYZE counted, of what the role may read; nothing of views and behind row-level security."""
+        """Return what ANALYZE counted, of relations that the role may read.
+
+        Returns nothing for views and behind row-level security.
+        """
         async with self._connections.borrow() as connection:
             return await profiles.profiles(connection, tables, budget)
 
     async def fingerprint(self) -> str | None:
-        """Return a hash over the rows of the catalog that relations are made of, and the transactions that wrote them.
+        """Return a hash over the catalog rows of relations, and the transactions that wrote them.
 
-        VACUUM FULL, a dump's restore and a change in another schema change it, too; rows, ANALYZE and VACUUM do not.
+        It also changes after VACUUM FULL, restoring a dump, and a change in another schema; not after changes of rows,
+        ANALYZE and VACUUM.
         """
         async with self._connections.borrow() as connection:
             told: str = await connection.fetchval(queries.FINGERPRINT)
@@ -97,7 +101,7 @@ class PostgresInspector(Inspector):
                 try:
                     return await _read(connection, scope)
                 except LockNotAvailableError:
-                    continue  # taken since the first query; the next attempt sees it and steps around
+                    continue  # taken since the first query; the next attempt sees the lock and leaves the relation out
         raise Busy(
             f"The catalog of {self._database.name} changes all the time.", suggestion="Try again in a few seconds."
         )
@@ -122,7 +126,7 @@ def _inspect(facts: Facts) -> Inspection:
 
 
 def _list_types(columns: Iterable[Row]) -> tuple[list[int], list[str]]:
-    """The types and modifiers that columns have, each pair once."""
+    """Return the types and modifiers of columns, each pair once."""
     used = {(row[3], row[4]) for row in columns}
     return [type_ for type_, _ in used], [str(modifier) for _, modifier in used]
 

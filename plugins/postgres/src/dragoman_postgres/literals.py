@@ -1,4 +1,4 @@
-"""Taking apart the texts of arrays and composites, as PostgreSQL writes them."""
+"""Splits the texts of arrays and composites, as PostgreSQL writes them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 Tree = list[Any]
 """Texts, None for NULL, and lists of these for further dimensions."""
 
-# Possessive, since a long text would cost many times its size in places to come back to.
+# Possessive, since a long text would need many times its size for backtracking.
 _SIMPLE = re.compile(r'\{[^{}"\\]*+\}')
 _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 _FIELD = re.compile(r'((?:[^",()\\]++|"(?:[^"\\]++|\\.|"")*+"|\\.)*+)([,)])', re.DOTALL)
@@ -24,9 +24,9 @@ def _token(delimiter: str) -> re.Pattern[str]:
 
 
 def split_array(text: str, delimiter: str = ",") -> Tree | None:
-    """Return the elements of an array; None when it has lower bounds of its own, which only its text can tell.
+    """Return the elements of an array. None if it has lower bounds of its own, which only its text shows.
 
-    Raises `ValueError` for what is not the text of an array.
+    Raises `ValueError` for a text that is not an array.
     """
     if text.startswith("["):
         return None
@@ -69,7 +69,7 @@ def _element(quoted: str | None, plain: str | None) -> str | None:
 
 
 def split_row(text: str) -> list[str | None]:
-    """Return the fields of a composite. Raises `ValueError` for what is not the text of one."""
+    """Return the fields of a composite. Raises `ValueError` for a text that is not a composite."""
     if text == "()":
         return [None]
     fields: list[str | None] = []

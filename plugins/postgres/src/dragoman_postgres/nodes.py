@@ -1,4 +1,4 @@
-"""Plans as trees, from either form in which the server writes them."""
+"""Plans as trees, from either format in which the server writes them."""
 
 from __future__ import annotations
 
@@ -14,12 +14,15 @@ Part = Literal["input", "subplan"]
 
 @dataclass(slots=True)
 class Node:
-    """A step of a plan. Only the verbose JSON form tells `schema`.
+    """A step of a plan. Only the verbose JSON format has `schema`.
 
-    Rows are per loop, as the server tells them; `actual` is None for a step that did not run.
-    `inputs`: of a join the outer one and then the inner one; `subplans`: of subqueries and CTEs. `conditions`: filters
-    and index conditions as SQL text, by the server's name for them. `removed`: rows that `Filter` threw away, per loop.
-    `disk`: kilobytes in temporary files. `batches`: into how many parts a hash was split.
+    - Rows are per loop, as the server reports them; `actual` is None for a step that did not run.
+    - `inputs`: of a join, the outer one and then the inner one.
+    - `subplans`: of subqueries and CTEs.
+    - `conditions`: filters and index conditions as SQL text, by the server's name for them.
+    - `removed`: rows that `Filter` removed, per loop.
+    - `disk`: kilobytes in temporary files.
+    - `batches`: the number of parts that a hash was split into.
     """
 
     title: str
@@ -37,7 +40,7 @@ class Node:
     subplans: list[Node] = field(default_factory=list["Node"])
 
     def add(self, child: Node, part: Part) -> None:
-        """Hang a step below this one."""
+        """Add a step below this one."""
         (self.inputs if part == "input" else self.subplans).append(child)
 
     def walk(self) -> Iterator[Node]:
@@ -53,7 +56,7 @@ CONDITIONS = frozenset(
 
 
 def from_json(plan: Mapping[str, Any]) -> Node:
-    """Return the tree of what FORMAT JSON has as `Plan`."""
+    """Return the tree of the `Plan` of FORMAT JSON."""
     node = Node(
         title=_json_title(plan),
         rows=plan["Plan Rows"],
@@ -74,7 +77,7 @@ def from_json(plan: Mapping[str, Any]) -> Node:
 
 
 def _json_title(plan: Mapping[str, Any]) -> str:
-    """The step's name as FORMAT TEXT has it, as far as it matters here."""
+    """Return the step's name as in FORMAT TEXT, as far as it matters here."""
     kind: str = plan["Node Type"]
     join, mode = plan.get("Join Type", "Inner"), plan.get("Partial Mode", "Simple")
     name, alias = plan.get("Relation Name", plan.get("CTE Name")), plan.get("Alias")
@@ -104,7 +107,7 @@ def relations_read(plan: Mapping[str, Any]) -> tuple[Relation, ...]:
 
 
 def list_schemas(plan: Mapping[str, Any]) -> frozenset[str]:
-    """Return the schemas of all else that a verbose plan names: functions, types, operators, collations."""
+    """Return the schemas of other objects in a verbose plan: functions, types, operators, collations."""
     found: set[str] = set()
     for node in _json_walk(plan):
         if "Relation Name" not in node and "Schema" in node:
@@ -128,7 +131,7 @@ _QUALIFIED = re.compile(
     rf"(?:::|\bOPERATOR\(|\bCOLLATE )({_PLAIN})\.|(?<![\w.\"])({_PLAIN})\.{_PLAIN}\("
     rf"|\(({_PLAIN})\.{_PLAIN}(?: \w+)?\) [A-Z]"
 )
-"""A schema before a type, an operator or a collation; before a function; before a table of a foreign join."""
+"""Matches a schema before a type, an operator or a collation; before a function; before a table of a foreign join."""
 _NAME = r"""(?:"(?:[^"]|"")+"|[^\s".]+)"""
 _NODE = re.compile(
     r"(?P<indent> *)(?:->  )?(?P<title>\S.*?)  \(cost=[\d.]+\.\.(?P<cost>[\d.]+) rows=(?P<rows>\d+) width=\d+\)"
@@ -142,7 +145,7 @@ _BATCHES = re.compile(r"Buckets: .* Batches: (\d+)")
 
 
 def from_text(lines: Sequence[str]) -> Node:
-    """Return the tree of what FORMAT TEXT prints."""
+    """Return the tree that FORMAT TEXT prints."""
     found: list[tuple[int, Node]] = []
     part: Part = "input"
     for line in lines:

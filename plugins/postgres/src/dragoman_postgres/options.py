@@ -1,4 +1,4 @@
-"""What an operator may set for a PostgreSQL database beside what every database has; libpq's names where it has one."""
+"""The options of a PostgreSQL database beside those of every database, with libpq's names where it has one."""
 
 from __future__ import annotations
 
@@ -14,11 +14,14 @@ SslMode = Literal["disable", "allow", "prefer", "require", "verify-ca", "verify-
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """`connect_timeout`: seconds. `timezone`: of every timestamp with a time zone. `pgbouncer`: None finds out.
+    """Options of a PostgreSQL database.
 
-    `work_mem`: of each step of a query; the server's own when left out. `temp_file_limit`: what a query may spill to
-    disk, where the role has no limit of its own and may set one. `embedded`: the folder of the demo's server, which is
-    started when it is needed.
+    - `connect_timeout`: seconds.
+    - `timezone`: of every timestamp with a time zone.
+    - `pgbouncer`: whether there is a pooler. None: find out.
+    - `work_mem`: of each step of a query; by default the server's own.
+    - `temp_file_limit`: the disk space that a query may use, if the role has no limit of its own and may set one.
+    - `embedded`: the folder of the demo's server, which is started when it is needed.
     """
 
     sslmode: SslMode | None = None
@@ -55,7 +58,7 @@ class Options:
                 )
 
     def libpq(self) -> dict[str, str]:
-        """Return what the driver takes as the query of a URL."""
+        """Return the options that the driver takes as the query of a URL."""
         given = {name: getattr(self, name) for name in _URL_OPTIONS}
         return {name: value for name, value in given.items() if value is not None}
 
@@ -89,4 +92,4 @@ OPEN_OPTIONS = frozenset(
         "temp_file_limit",
     }
 )
-"""Those that name no file, no ticket and no program of this machine."""
+"""Options that name no file, no ticket and no program of this machine."""

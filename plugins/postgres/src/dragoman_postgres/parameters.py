@@ -1,4 +1,4 @@
-"""Values on their way in: JSON values as the driver takes them, by the types the server reports."""
+"""Converts JSON values for the driver, according to the parameter types that the server reports."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ _TEXTS = frozenset({18, 19, 25, 705, 1042, 1043})
 _JSONS = frozenset({114, 3802})
 _SEARCHES = frozenset({3615, 3645})
 _SEARCHING = re.compile(r"tsquery|@@|ts_match|ts_rewrite", re.IGNORECASE)
-"""What a statement holds that makes a text search query of a text."""
+"""A type in a statement that turns a text into a text search query."""
 _LAST_BUILTIN = 16383
-"""OIDs up to here are the server's own types; of others the driver takes the text by itself."""
+"""OIDs up to here are the server's own types. The driver sends values of other types as text by itself."""
 
 
 class Misfit(Exception):
-    """A value that does not fit; its text says what would."""
+    """A value that does not match. Its text says what would."""
 
 
 def encoder(types: Types, oid: int) -> Encode:
-    """Return what makes the driver's value of a JSON value for a parameter of this type. It raises `Misfit`."""
+    """Return the function that converts a JSON value for a parameter of this type. It raises `Misfit`."""
     oid = types.base(oid)
     known = types[oid]
     if known.form == "array":
@@ -52,7 +52,7 @@ def encoder(types: Types, oid: int) -> Encode:
 
 
 def _unknown(types: Types, oid: int) -> set[int]:
-    """The types of PostgreSQL's own in this one of which the driver would want Python's values."""
+    """Return PostgreSQL's own types in this type for which the driver would expect Python's values."""
     oid = types.base(oid)
     known = types[oid]
     if known.form == "array":
@@ -69,11 +69,11 @@ async def teach(
     lasting: bool = False,
     format: Literal["text", "binary"] = "text",
 ) -> AsyncGenerator[None]:
-    """While it is entered, the driver sends the values of some types, by schema and name, as their text.
+    """Make the driver send the values of some types, by schema and name, as text.
 
-    With `binary` it takes them for bytes, which serves only for looking at a statement. A type of which the driver
-    knows only the text would spoil the ranges and composites that hold it: it forgets again afterwards, or, `lasting`
-    or when something failed, the connection is not used for other statements.
+    With `binary` it treats them as bytes, which is useful only for describing a statement. A type that the driver knows
+    only as text would break the ranges and composites that contain it. So afterwards it is forgotten again; with
+    `lasting`, or after an error, the connection is not used for other statements.
     """
     if not names:
         yield
@@ -90,9 +90,9 @@ async def teach(
 
 @dataclass(frozen=True, slots=True)
 class Parameters:
-    """A statement's parameters: what their types are called, and what makes the driver's values of JSON ones.
+    """A statement's parameters: the names of their types, and the functions that convert JSON values for the driver.
 
-    `unknown`: the types of PostgreSQL's own whose text the driver must be taught to send. `searching`: one of them is
+    `unknown`: PostgreSQL's own types whose values the driver must be made to send as text. `searching`: one of them is
     a text search query.
     """
 
@@ -113,7 +113,7 @@ class Parameters:
         )
 
     def bind(self, values: Sequence[Any], statement: str) -> list[Any]:
-        """Return JSON values as the driver takes them. Raises `ParameterError` for a wrong number, type or range."""
+        """Return JSON values converted for the driver. Raises `ParameterError` for a wrong number, type or range."""
         count = len(self.encoders)
         if len(values) != count:
             raise ParameterError(
@@ -129,10 +129,10 @@ def _check_lengths(values: Sequence[Any]) -> None:
     for number, value in enumerate(values, 1):
         if len(value if isinstance(value, str) else json.dumps(value)) > LONGEST_PARAMETER:
             raise ParameterError(
-                f"Parameter {number} has more than {LONGEST_PARAMETER:,} characters, and no deadline ends what makes"
-                " text search queries of long texts.",
+                f"Parameter {number} has more than {LONGEST_PARAMETER:,} characters, and no "
+                "deadline ends the conversion of long texts to text search queries.",
                 parameter=number,
-                suggestion="Make it shorter, or ask in a statement without text search queries.",
+                suggestion="Make it shorter, or use a statement without text search queries.",
             )
 
 
@@ -166,7 +166,10 @@ def _integer(bits: int, *, unsigned: bool = False) -> Encode:
 
 
 def _whole(value: Any) -> int:
-    """Integers, floats without a fraction, and texts of either, as large integers are answered."""
+    """Return an integer, from an integer, a float without a fraction, or a text of either.
+
+    Large integers are returned as texts.
+    """
     try:
         if isinstance(value, str):
             return int(value)
@@ -196,7 +199,7 @@ def _boolean(value: Any) -> bool:
 
 
 def _binary(value: Any) -> bytes:
-    """Bytes as they are answered, in base64, or as PostgreSQL writes them, in hexadecimal digits after a backslash."""
+    """Return bytes, from base64, as they are returned, or PostgreSQL's hexadecimal digits after a backslash."""
     try:
         if isinstance(value, str):
             return bytes.fromhex(value[2:]) if value.startswith("\\x") else base64.b64decode(value, validate=True)
@@ -209,7 +212,7 @@ _OTHERS: dict[int, Encode] = {16: _boolean, 17: _binary}
 
 
 def _text(value: Any) -> str:
-    """The text the server reads as the type; a number is written as in JSON."""
+    """Return the text that the server reads as the type. A number is written as in JSON."""
     if isinstance(value, str):
         if "\x00" in value:
             raise Misfit("no text may hold a NUL character")
@@ -221,7 +224,7 @@ def _text(value: Any) -> str:
 
 
 def _json(value: Any) -> str:
-    """JSON text as it is; anything else is the value itself."""
+    """Return JSON text unchanged, and any other value as JSON."""
     return _text(value) if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 

@@ -1,4 +1,4 @@
-"""EXPLAIN: built around the judged query, answered with advice."""
+"""EXPLAIN, built around the judged query. Returns the plan with advice."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FROM ROWS FROM (pg_catalog.unnest($1::text[]), pg_catalog.unnest($2::text[])) AS
 JOIN pg_namespace AS n ON n.nspname = wanted.schema
 JOIN pg_class AS c ON c.relnamespace = n.oid AND c.relname = wanted.name
 """
-"""$1 and $2: schemas and names of tables. Rows, columns, and the columns that indexes begin with."""
+"""$1 and $2: schemas and names of tables. Returns rows, columns, and the first columns of indexes."""
 
 _JSON = ExplainOptions(format="json")
 _VERBOSE = ExplainOptions(format="json", verbose=True)
@@ -35,22 +35,23 @@ _EXECUTION = re.compile(r"Execution Time: ([\d.]+) ms")
 
 
 class Runner(Protocol):
-    """Runs internal statements in the read-only envelope."""
+    """Runs internal statements in the read-only transaction."""
 
     async def run(self, statement: str, request: Request) -> Sequence[Any]:
-        """Return a statement's rows; the request gives parameters and limits."""
+        """Return a statement's rows. The request has the parameters and limits."""
         ...
 
 
 async def explain(runner: Runner, request: Request, options: ExplainOptions) -> Plan:
-    """Return the plan of a judged query; with `analyze` the query runs to its end and its rows are thrown away.
+    """Return the plan of a judged query. With `analyze` the query runs to its end and its rows are dropped.
 
-    `plan` is text, or for any other format the object that FORMAT JSON makes.
+    `plan` is text, or for any other format the object of FORMAT JSON.
     """
     rows = await runner.run(statement(request, options), request)
-    # In a thread, like all that looks through a plan: of a long statement it has hundreds of thousands of characters.
+    # In a thread, like everything that reads a whole plan: that of a long statement has hundreds of thousands of
+    # characters.
     told = await asyncio.to_thread(_read, [row[0] for row in rows], options)
-    # Only a verbose plan says in which schemas things are.
+    # Only a verbose plan shows schemas.
     verbose: Mapping[str, Any] = {}
     if options.reads or told.scans:
         verbose = await _verbose(runner, request, needed=options.reads)
@@ -60,7 +61,7 @@ async def explain(runner: Runner, request: Request, options: ExplainOptions) -> 
 
 @dataclass(frozen=True, slots=True)
 class _Told:
-    """What EXPLAIN answered. `scans`: whether it reads a table as a whole."""
+    """The answer of EXPLAIN. `scans`: whether it reads a table as a whole."""
 
     plan: Any
     root: Node
@@ -91,9 +92,9 @@ def _plan(options: ExplainOptions, told: _Told, verbose: Mapping[str, Any], tabl
 
 
 async def estimate_cost(runner: Runner, request: Request) -> float | None:
-    """Return the total cost of the plan of a judged query, in whole units of the planner's.
+    """Return the total cost of the plan of a judged query, in whole units of the planner.
 
-    What a filter leaves of tables is read first, at a cost that tells of what it leaves out: that is not counted.
+    The rows that a filter leaves are read first, at a cost that would reveal hidden rows, so it is not counted.
     """
     rows = await runner.run(statement(request, _JSON), request)
     members = find_members(request.statement, request.confinement.lead) if request.confinement else None
@@ -111,7 +112,7 @@ def _name(node: Mapping[str, Any]) -> str:
 
 
 def statement(request: Request, options: ExplainOptions) -> str:
-    """Return the EXPLAIN statement. Every option is said: what servers do without one changed between them."""
+    """Return the EXPLAIN statement. It sets every option, since defaults changed between servers."""
     said = {"ANALYZE": options.analyze, "VERBOSE": options.verbose, "BUFFERS": options.buffers}
     flags = ", ".join(f"{name} {'on' if value else 'off'}" for name, value in said.items())
     return f"EXPLAIN (FORMAT {'TEXT' if options.format == 'text' else 'JSON'}, {flags})\n{request.statement}"
@@ -125,7 +126,7 @@ def _read_elapsed(lines: Sequence[str]) -> float | None:
 async def _verbose(runner: Runner, request: Request, *, needed: bool) -> Mapping[str, Any]:
     try:
         ((verbose, *_), *_) = await runner.run(statement(request, _VERBOSE), request)
-    except ResultTooLarge:  # the plan that was asked for is not: it is answered without advice
+    except ResultTooLarge:  # the requested plan is not too large: it is returned without advice
         if needed:
             raise
         return {}
@@ -134,7 +135,7 @@ async def _verbose(runner: Runner, request: Request, *, needed: bool) -> Mapping
 
 
 async def _tables(runner: Runner, request: Request, verbose: Mapping[str, Any]) -> Tables:
-    """What the catalog tells of the tables that are scanned."""
+    """Return what the catalog knows of the scanned tables."""
     scans = await asyncio.to_thread(lambda: sequential_scans(from_json(verbose))) if verbose else []
     if not scans:
         return {}
@@ -144,5 +145,5 @@ async def _tables(runner: Runner, request: Request, verbose: Mapping[str, Any]) 
     found: dict[str, list[Scanned]] = {}
     for _, name, count, columns, leading in rows:
         found.setdefault(name, []).append(Scanned(count, tuple(columns), frozenset(leading)))
-    # Of two tables of one name it cannot be said which is which.
+    # Two tables of the same name cannot be distinguished.
     return {name: tables[0] for name, tables in found.items() if len(tables) == 1}

@@ -1,4 +1,4 @@
-"""The plugin: what PostgreSQL is (`dialect`), and who does the work."""
+"""The plugin: creates PostgreSQL's executor, inspector and validators. `dialect` describes it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dragoman_postgres.inspector import PostgresInspector
 from dragoman_postgres.pool import Connections
 
 CATALOG_CONNECTIONS = 2
-"""Connections for reading the catalog: callers' slow queries must not keep others from looking around."""
+"""Connections for reading the catalog: callers' slow queries must not delay it."""
 
 
 class CatalogReader(PostgresInspector):
@@ -46,8 +46,8 @@ class PostgresPlugin(DialectPlugin):
 
     @hookimpl
     def validators(self, database: Database, executor: Executor, inspector: Inspector) -> Sequence[Validator]:
-        """Return what the catalog must tell for the gate, over the connections of the inspector made above."""
-        assert isinstance(inspector, CatalogReader)  # the core gives each plugin what it returned
+        """Return the gate, which asks the catalog over the connections of the inspector made above."""
+        assert isinstance(inspector, CatalogReader)  # the core passes each plugin what it returned
         return (PostgresGate(database, inspector),)
 
     def audit_store(self, database: Database) -> AuditStore:
@@ -57,7 +57,7 @@ class PostgresPlugin(DialectPlugin):
         return PostgresAudit(database)
 
     def demo(self, folder: Path) -> Sequence[Database]:
-        """Build a shop's support desk on the embedded server; nothing where that is not installed."""
+        """Build a shop's support desk on the embedded server; nothing if that is not installed."""
         from dragoman_postgres.demo import build
 
         return build(folder)

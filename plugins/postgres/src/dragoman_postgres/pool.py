@@ -1,4 +1,4 @@
-"""The connections of one database: opened when needed, kept, lent for one read-only transaction at a time."""
+"""The connections of one database: opened on demand, kept, and lent for one read-only transaction at a time."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from dragoman_postgres.spelling import quote, quote_text
 
 UNTAGGED: Mapping[str, str] = MappingProxyType({})
 GRACE: Final = 2.0
-"""Seconds a caller waits for the server to end what it runs; the place is occupied until it has."""
+"""Seconds that a caller waits for the server to end its work. The slot stays taken until it has ended."""
 MOST_IDLE: Final = 300.0
-"""Seconds after which an unused connection is not trusted any more: what lies between may have forgotten it."""
+"""Seconds after which an unused connection is not trusted any more: a firewall or proxy may have dropped it."""
 CANCELLING: Final = 0.5
-"""Seconds in which a statement that was cancelled ends, if the server had begun it."""
+"""Seconds in which a cancelled statement ends, if the server had begun it."""
 CATALOG_TIMEOUT = 30.0
 _BEGIN: Final = "BEGIN READ ONLY"
 _NOT_FOR_CALLER = "it does not let the gateway act for this caller"
@@ -39,7 +39,7 @@ _GRANT = "The administrator can grant the roles of database_roles to the one tha
 
 @dataclass(slots=True)
 class Session:
-    """A connection, with what has been prepared on it, the most recently used last. `spent`: not to be lent again.
+    """A connection, with its prepared statements, the most recently used last. `spent`: it must not be lent again.
 
     Of a loan: `seconds`, `tags` and `acting` are those of its request; `compiled`: a statement was prepared; `begun`:
     its transaction was; `heard`: the server has answered.
@@ -57,12 +57,12 @@ class Session:
     _names: Iterator[int] = field(default_factory=itertools.count)
 
     def new_name(self) -> str:
-        """A name for a prepared statement that this connection has not seen."""
+        """Return a name for a prepared statement that this connection has not used."""
         return f"dragoman_{next(self._names)}"
 
 
 class Connections(Manager[Session]):
-    """At most `size` connections to one database; the one used last is used first."""
+    """At most `size` connections to one database. The one used last is used first."""
 
     def __init__(self, database: Database, size: int | None = None, *, bounded: bool = True) -> None:
         self._name = database.name
@@ -74,14 +74,14 @@ class Connections(Manager[Session]):
 
     @property
     def idle(self) -> list[Session]:
-        """Those that are kept."""
+        """The connections that are kept."""
         return self._pool.idle
 
     @contextlib.asynccontextmanager
     async def borrow(self) -> AsyncGenerator[Connection]:
         """Lend a connection for trusted reads of the catalog, in a read-only transaction that is rolled back.
 
-        Values come as the driver decodes them. Errors of connecting and of the reads come out as `DragomanError`s.
+        Values are decoded by the driver. Errors of connecting and of the reads are raised as `DragomanError`s.
         """
         async with self.lend(CATALOG_TIMEOUT, acting=self._acting) as session:
             session.connection.allow(CATALOG, trusted=True)
@@ -98,18 +98,20 @@ class Connections(Manager[Session]):
     ) -> contextlib.AbstractAsyncContextManager[Session]:
         """Lend a connection inside a read-only transaction whose statements end after `seconds`.
 
-        `tags` are shown in the server's `application_name` meanwhile; `acting`: as whom the transaction runs. On the
-        way out the transaction is rolled back, and the connection is clean or gone. Raises `Busy` when none comes free
-        in time, and `ConnectionFailed`.
+        - `tags`: shown in the server's `application_name` meanwhile.
+        - `acting`: the identity that the transaction runs as.
+        - `ahead`: the first thing sent runs a prepared statement or prepares one. `begin_ahead` then begins the
+          transaction.
 
-        `ahead`: what is sent first runs a prepared statement or prepares one. The transaction is left to `begin_ahead`.
-        An error before anything was `heard` may mean that the connection had ended while it was kept.
+        Afterwards the transaction is rolled back, and the connection is clean or closed. Raises `Busy` if none comes
+        free in time, and `ConnectionFailed`. An error before anything was `heard` may mean that the connection ended
+        while it was kept.
         """
         return self._pool.lend(
             seconds, partial(self._start_loan, seconds=seconds, tags=tags, acting=acting, ahead=ahead)
         )
 
-    # What the pool has to know
+    # What the pool must know
 
     async def open(self, seconds: float) -> Session:
         """Connect. Raises `DragomanError`s."""
@@ -119,15 +121,15 @@ class Connections(Manager[Session]):
             raise_translated(error, self._name)
 
     def is_usable(self, resource: Session) -> bool:
-        """Whether nothing has happened to the connection that we have heard of."""
+        """Return whether the connection is usable, as far as we know."""
         return not (resource.spent or resource.connection.is_closed())
 
     async def clean(self, resource: Session) -> bool:
         """Roll back what a statement has not rolled back itself; the connection is no use when that fails."""
         if not resource.begun:
             return self.is_usable(resource)
-        # The driver lets a cancellation that is on its way arrive before it sends this. One that came before its
-        # statement did nothing; the statement is cancelled again when the connection is closed.
+        # The driver waits for a cancellation on its way before it sends this. A cancellation that came before its
+        # statement had no effect; the statement is cancelled again when the connection is closed.
         rollback = asyncio.ensure_future(_roll_back(resource.connection))
         try:
             ended, _ = await asyncio.wait({rollback}, timeout=CANCELLING)
@@ -137,14 +139,14 @@ class Connections(Manager[Session]):
         return bool(ended) and rollback.result() and not resource.spent
 
     async def close(self, resource: Session) -> None:
-        """Leave, and return once the server has closed the connection."""
+        """Close the connection, and return once the server has closed it."""
         await resource.connection.leave()
 
     def abort(self, resource: Session) -> None:
-        """Close the socket; what the server does not end is left to it."""
+        """Close the socket. Work that the server does not end is left to it."""
         resource.connection.abort()
 
-    # What is Postgres' own
+    # What is special to Postgres
 
     async def _start_loan(
         self, session: Session, seconds: float, tags: Mapping[str, str], acting: Acting | None, ahead: bool
@@ -156,9 +158,9 @@ class Connections(Manager[Session]):
             await self._begin(session)
 
     async def _begin(self, session: Session) -> None:
-        """One message: the transaction, its deadlines and, where sessions are shared, their settings.
+        """Send one message: the transaction, its deadlines and, if sessions are shared, their settings.
 
-        Raises `Lost` where the connection is gone, and `DragomanError`s.
+        Raises `Lost` if the connection is gone, and `DragomanError`s.
         """
         session.begun = True
         session.connection.allow(OURS)
@@ -166,7 +168,7 @@ class Connections(Manager[Session]):
             await session.connection.execute("; ".join(self._prelude(session)))
         except Exception as error:
             if session.acting is not None and isinstance(error, _REFUSALS):
-                # What the server says names its roles, and may show values.
+                # The server's message names its roles, and may show values.
                 raise unreachable(self._name, _NOT_FOR_CALLER, _GRANT) from None
             translated = translate(error, self._name)
             raise Lost(translated) if is_lost(error) else translated from None
@@ -182,18 +184,18 @@ class Connections(Manager[Session]):
             session.begun = True
             session.connection.allow(OURS)
             tagged = _tag(session.tags) if session.tags else ()
-            # Times of its own only for a statement whose times are not those of the session.
+            # Deadlines are set only for a statement whose deadlines differ from the session's.
             times = () if session.seconds == self._seconds else _set_times(session.seconds)
             before = _batch(*times, *tagged)
         session.connection.send_with_next(before, ROLLBACK if end else None)
 
     def _prelude(self, session: Session) -> tuple[str, ...]:
         commands = (_BEGIN, *_set_times(session.seconds), *self.connector.prelude, *_tag(session.tags))
-        # Last: nothing of the above depends on the caller.
+        # Last, because nothing above depends on the caller.
         return commands if session.acting is None else (*commands, *_become(session.acting))
 
     async def restart(self, session: Session) -> None:
-        """Begin the transaction of a lent session anew, with nothing prepared and no type remembered."""
+        """Begin the transaction of a lent session again, with nothing prepared and no type remembered."""
         session.prepared.clear()
         with translate_errors(self._name):
             await session.connection.execute("ROLLBACK")
@@ -201,7 +203,7 @@ class Connections(Manager[Session]):
         await self._begin_again(session)
 
     async def renew(self, session: Session) -> None:
-        """Give a lent session whose connection is lost a new one, inside its transaction."""
+        """Give a lent session whose connection is lost a new connection, inside its transaction."""
         session.prepared.clear()
         await session.connection.leave()
         with translate_errors(self._name):
@@ -215,12 +217,12 @@ class Connections(Manager[Session]):
             raise lost.error from None
 
     async def aclose(self) -> None:
-        """Close every connection. What the server does not end within `GRACE` seconds is left to it."""
+        """Close every connection. Work that the server does not end within `GRACE` seconds is left to it."""
         await self._pool.aclose()
 
 
 async def _roll_back(connection: Connection) -> bool:
-    """Whether the transaction could be rolled back."""
+    """Return whether the transaction could be rolled back."""
     try:
         await connection.execute("ROLLBACK")
     except (*LOST, asyncpg.PostgresError):
@@ -243,12 +245,15 @@ def _tag(tags: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def _become(acting: Acting) -> list[str]:
-    """The commands that make a transaction somebody's; its end undoes it, whatever ran meanwhile."""
+    """Return the commands that make a transaction run as an identity. Its end undoes them, whatever ran meanwhile."""
     settings = [f"SET LOCAL {name} = {quote_text(value)}" for name, value in acting.settings]
     return settings + ([f"SET LOCAL ROLE {quote(acting.role)}"] if acting.role is not None else [])
 
 
 def _format_tags(tags: Mapping[str, str]) -> str:
-    """Tags as an application's name, which the server cuts at 63 bytes; what could end a literal stays out."""
+    """Return tags as an application name, without characters that could end a literal.
+
+    The server cuts the name at 63 bytes.
+    """
     words = " ".join(["dragoman", *(f"{name}={value}" for name, value in tags.items())])
     return re.sub(r"[^\w .:@/=-]", "_", words, flags=re.ASCII)[:63]

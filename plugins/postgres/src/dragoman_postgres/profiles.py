@@ -1,4 +1,4 @@
-"""What the server's statistics tell of columns: from `pg_stats`, which shows a role only what it may read."""
+"""What the server's statistics say about columns: from `pg_stats`, which shows a role only what it may read."""
 
 from __future__ import annotations
 
@@ -27,9 +27,11 @@ CROSS JOIN LATERAL (
 WHERE stats.schemaname = ANY($7::name[]) AND stats.tablename = ANY($8::name[])
 ORDER BY stats.inherited
 """
-"""Columns by schema, table and name; of each whether its values, its range and its whole histogram are wanted; the
-schemas, the tables. Only the ends of a histogram tell a range: 1,000 tables have a million bounds. Rows over the
-children of a relation as well come last, and so replace those over itself alone."""
+"""Columns by schema, table and name, and for each whether its values, its range and its whole histogram are wanted.
+
+Also the schemas and the tables. Only the ends of a histogram give a range: 1,000 tables have a million bounds. Rows
+that include the children of a relation come last, and so replace those of the relation itself.
+"""
 
 AGES = """
 SELECT n.nspname::text, c.relname::text, greatest(
@@ -39,11 +41,11 @@ WHERE n.nspname = ANY($1::name[]) AND c.relname = ANY($2::name[])
 """
 
 AT_ONCE = 200
-"""Relations of which is asked at once."""
+"""The number of relations in one query."""
 _RANGED = ("smallint", "integer", "bigint", "numeric", "real", "double precision", "date", "timestamp", "timestamptz")
 _UNLISTED = ("json", "bytea", "xml", "tsvector")
 SMALL = 100
-"""Rows of which the histogram of a column without a common value holds every value."""
+"""The rows up to which the histogram of a column without a common value contains every value."""
 
 Row = Any
 Columns = dict[str, ColumnProfile]
@@ -52,10 +54,10 @@ Columns = dict[str, ColumnProfile]
 async def profiles(
     connection: Connection, tables: Sequence[Table], budget: ProfileBudget
 ) -> Mapping[Relation, tuple[ColumnProfile, ...]]:
-    """Return what the statistics tell of stored relations. Raises what the driver raises."""
+    """Return what the statistics say about stored relations. Raises the driver's errors."""
     stored = [table for table in tables if "view" != table.type]
     found: dict[Relation, tuple[ColumnProfile, ...]] = {}
-    # The driver writes and reads on the event loop, a million columns in one piece.
+    # The driver encodes and decodes on the event loop, a million columns at once.
     for start in range(0, len(stored), AT_ONCE):
         found |= await _read(connection, stored[start : start + AT_ONCE], budget)
     return found
@@ -77,7 +79,10 @@ async def _read(
 
 
 def _list_columns(tables: Iterable[Table]) -> list[list[Any]]:
-    """The columns of tables, and of each whether its common values, its range and its whole histogram are of use."""
+    """Return the columns of tables, and for each which statistics are useful.
+
+    These are its common values, its range and its whole histogram.
+    """
     wanted: list[tuple[Any, ...]] = []
     for table in tables:
         small = table.row_estimate is not None and table.row_estimate <= SMALL
@@ -123,20 +128,20 @@ def _profile(
 
 
 def _values(told: Mapping[str, float], bounds: Sequence[str], distinct: int | None) -> tuple[str, ...]:
-    """The common values; of a small relation also those that are there once, where the bounds hold them all."""
+    """Return the common values; of a small relation also values that occur once, if the bounds contain them all."""
     all_of_them = dict.fromkeys((*told, *bounds))
     return tuple(all_of_them) if distinct == len(all_of_them) else tuple(told)
 
 
 def _distinct(told: float, rows: int | None) -> int | None:
-    """The number of different values; a negative one is a share of the rows."""
+    """Return the number of different values. A negative one is a share of the rows."""
     if told >= 0:
         return round(told) or None
     return None if rows is None else max(round(-told * rows), 1)
 
 
 def _range(values: Sequence[str]) -> tuple[str | None, str | None]:
-    """The least and the greatest of numbers, or of dates of the years 1 to 9999."""
+    """Return the minimum and the maximum of numbers, or of dates in the years 1 to 9999."""
     try:
         ordered = sorted(values, key=_number)
     except InvalidOperation:

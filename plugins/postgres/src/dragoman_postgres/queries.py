@@ -1,14 +1,15 @@
 """The catalog queries: seven and one for names, whatever the number of relations. They run on PostgreSQL 13 to 18.
 
-Every value arrives as text, a number, a boolean, or an array of text or OIDs, which the driver knows without asking.
-Columns that newer servers added are not needed: what they say is the default, or a function tells it.
+Every value is a text, a number, a boolean, or an array of text or OIDs, which the driver decodes without asking. The
+queries avoid columns that newer servers added: those columns hold defaults on older servers, or a function returns
+their values.
 
-The search path stays the caller's, so that types and expressions are spelled as callers may write them. Whoever may
-create functions in one of its schemas could take our calls by a better fit of types (CVE-2018-1058). So functions and
-operators get exactly the types the system's own have, and those that cannot are qualified.
+The search path stays the caller's, so that types and expressions are spelled as callers may write them. A user who may
+create functions in one of its schemas could intercept our calls by a better match of types (CVE-2018-1058). So
+functions and operators get exactly the types of the system's own, and those that cannot are qualified.
 
-The functions that print expressions (`pg_get_expr`, ...) wait for whoever holds a relation exclusively, which may take
-hours (VACUUM FULL, a migration). They are not called for such relations; what they would tell is left out.
+The functions that print expressions (`pg_get_expr`, ...) wait for a session that holds a relation exclusively, which
+may take hours (VACUUM FULL, a migration). They are not called for such relations, and their results are left out.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from __future__ import annotations
 VERSION = "SHOW server_version"
 
 SETTINGS = "SET LOCAL jit = off; SET LOCAL lock_timeout = '1s'"
-"""Compiling these queries costs more than it saves; a lock taken meanwhile must not hold us up."""
+"""Settings for these queries: JIT costs more than it saves, and a lock taken meanwhile must not delay us."""
 
 _LOCKED = """(
   SELECT relation FROM pg_locks WHERE locktype = 'relation' AND mode = 'AccessExclusiveLock' AND pid <> pg_backend_pid()
@@ -47,8 +48,12 @@ _MARKED = (
     ("pg_rewrite", "ev_class, rulename", "true"),
     ("pg_auth_members", "member, xmin::text", "member = (SELECT oid FROM pg_roles WHERE rolname = current_user)"),
 )
-"""Catalogs, an order of their rows, and which rows count. Those of the system itself (OIDs below 16384) do not.
-The order is an index's, so that newer servers need not sort."""
+"""Catalogs, an order of their rows, and a condition on the rows.
+
+Rows of the system itself (OIDs below 16384) do not count.
+
+The order is an index's, so that newer servers need not sort.
+"""
 
 _MARK = "md5(string_agg({key}::text || ':'::text || xmin::text, ','::text ORDER BY {order})) FROM pg_catalog.{name}"
 
@@ -59,7 +64,7 @@ def _mark(name: str, order: str, wanted: str) -> str:
 
 
 _SCHEMAS_MARK = f"(SELECT {_MARK.format(key='oid', order='oid', name='pg_namespace')})"
-"""Of all schemas: `public` is one of the system's, and what a role may use in it changes as anywhere."""
+"""Of all schemas: `public` belongs to the system, and a role's rights on it change as on any other."""
 FINGERPRINT = f"""
 SELECT md5(pg_catalog.concat_ws(','::text, {_SCHEMAS_MARK}, {", ".join(_mark(*each) for each in _MARKED)},
   current_user::text))
@@ -74,7 +79,7 @@ FROM pg_namespace AS n JOIN pg_class AS c ON c.relnamespace = n.oid LEFT JOIN (
   GROUP BY inhrelid HAVING count(*) = 1) AS parent ON parent.inhrelid = c.oid
 WHERE {_ARE_WANTED} GROUP BY 1, 2, 3, 4, 5
 """
-"""$1: schemas, $2: names; NULL does not restrict. Names by schema, kind and what the relations are a part of."""
+"""$1: schemas, $2: names; NULL does not restrict. Returns names by schema, kind and parent relations."""
 
 RELATIONS = f"""
 SELECT c.oid, n.nspname::text, c.relname::text, c.relkind::text, pg_get_userbyid(c.relowner)::text, about.description,
@@ -83,7 +88,10 @@ FROM pg_namespace AS n JOIN pg_class AS c ON c.relnamespace = n.oid LEFT JOIN pg
   ON about.objoid = c.oid AND about.classoid = 'pg_class'::regclass::oid AND about.objsubid = 0
 WHERE {_ARE_WANTED}
 """
-"""$1: schemas, $2: names; NULL does not restrict. At the end: may every column be read, is it held exclusively."""
+"""$1: schemas, $2: names; NULL does not restrict.
+
+The last columns: whether every column may be read, and whether the relation is held exclusively.
+"""
 
 COLUMNS = f"""
 SELECT a.attrelid, a.attnum, a.attname::text, a.atttypid, a.atttypmod, a.attnotnull, a.attgenerated <> '',
@@ -110,8 +118,10 @@ JOIN pg_type AS own ON own.oid = used.type
 JOIN pg_type AS element
   ON element.oid = CASE WHEN own.typcategory = 'A' AND own.typelem <> '0'::oid THEN own.typelem ELSE own.oid END
 """
-"""$1, $2: the types and modifiers of columns. Spelling, whether NULL is no value, an enum's labels, a domain's checks
-(both of the elements, when it is an array)."""
+"""$1, $2: the types and modifiers of columns. Returns the spelling, whether NULL is excluded, labels and checks.
+
+For an array, labels (of an enum) and checks (of a domain) are those of its elements.
+"""
 
 CONSTRAINTS = f"""
 SELECT con.conrelid, con.contype::text, con.conname::text, con.conkey::text[],
@@ -133,7 +143,10 @@ WHERE con.contype IN ('p', 'u')
       AND (has_table_privilege(target.oid, 'SELECT'::text) OR has_any_column_privilege(target.oid, 'SELECT'::text)))
 ORDER BY con.conrelid, con.contype <> 'p', con.conname
 """
-"""$1: relations. Without the foreign keys that partitions inherit: they repeat their parent's once per partition."""
+"""$1: relations.
+
+Leaves out the foreign keys that partitions inherit, which repeat their parent's once per partition.
+"""
 
 INDEXES = f"""
 SELECT i.indrelid, c.relname::text, i.indisunique, i.indisprimary, method.amname::text,
@@ -149,7 +162,7 @@ JOIN pg_am AS method ON method.oid = c.relam
 WHERE (i.indexprs IS NULL AND i.indpred IS NULL) OR i.indrelid NOT IN {_LOCKED}
 ORDER BY i.indrelid, NOT i.indisprimary, c.relname
 """
-"""$1: relations. Of each index the parts that are searched, not what it only includes."""
+"""$1: relations. Returns the key parts of each index, without included columns."""
 
 STORAGE = f"""
 WITH RECURSIVE part (root, oid, kind) AS (
@@ -183,10 +196,10 @@ WITH RECURSIVE part (root, oid, kind) AS (
 )
 SELECT root, sum(rows)::bigint, sum(bytes)::bigint FROM told GROUP BY root
 """
-"""$1: relations. Rows and bytes as of the last VACUUM or ANALYZE, of partitioned ones summed over the partitions.
+"""$1: relations. Returns rows and bytes as of the last VACUUM or ANALYZE, summed over the partitions.
 
-Tables that never saw one are looked at on disk when they are few, since ten thousand take seconds; of many, only the
-rows that the server's statistics counted are told.
+Tables without one are measured on disk if they are few, since ten thousand take seconds; if they are many, only the
+rows counted by the server's statistics are returned.
 """
 
 DEFINITIONS = f"""
@@ -203,5 +216,7 @@ LEFT JOIN (SELECT inhrelid, string_agg(inhparent::regclass::text, ', '::text ORD
   ON parent.inhrelid = c.oid
 WHERE c.relkind IN ('v', 'm', 'p') OR parent.names IS NOT NULL
 """
-"""$1: relations. What one inherits from or is a partition of, its bounds, what it is partitioned by, a view's query;
-the schemas and names of what it inherits from."""
+"""$1: relations. Returns the parents of a relation, its bounds, its partition key and a view's query.
+
+Also the schemas and names of its parents.
+"""

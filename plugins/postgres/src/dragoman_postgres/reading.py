@@ -1,4 +1,4 @@
-"""PostgreSQL's own grammar reads a statement, and only a query through what the rules list may pass."""
+"""Parses a statement with PostgreSQL's own grammar. Only a query of constructs on the lists passes."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ _WORD = re.compile(r"[a-zA-Z_]+")
 _READ_ONLY = "Only queries are run here: SELECT, VALUES, TABLE, and WITH in front of them."
 _PARAMETER = "Write $1 for a parameter and pass its value in params."
 _QUESTION_MARK = re.compile(r"(?<=[\s=<>(,])\?(?![^\s),;])")
-"""A parameter as other databases write it; PostgreSQL has operators of that character."""
+"""A parameter as other databases write it. PostgreSQL has operators with that character."""
 _LISTS = {
     "databases": "Use list_databases.",
     "schemas": "Use list_schemas.",
     "tables": "Use list_tables.",
 }
-"""What SHOW tells in other databases, and the tools that tell it."""
+"""What SHOW returns in other databases, and the tools that return it here."""
 LONGEST_NAME = 63
-"""Bytes of an identifier (PostgreSQL's NAMEDATALEN - 1)."""
+"""The bytes of an identifier (PostgreSQL's NAMEDATALEN - 1)."""
 _LONG_OPERATOR = re.compile(rf"[-+*/<>=~!@#%^&|`?]{{{LONGEST_NAME + 1}}}")
 _FALSE = frozenset({"false", "off", "0"})
-# Of EXPLAIN; what runs the query (ANALYZE) must be switched off if it is there.
+# Options of EXPLAIN. ANALYZE runs the query, so it must be switched off if it is there.
 _EXPLAIN_OPTIONS = frozenset(
     {"verbose", "costs", "generic_plan", "buffers", "wal", "timing", "summary", "memory", "format", "settings"}
 )
@@ -36,7 +36,7 @@ _pgparse: Any = import_module("pgparse")  # it has no types
 
 
 def read(statement: Statement) -> ParsedStatement:
-    """Return what a query, EXPLAIN of one, or SHOW of a setting names; what was read before something was refused."""
+    """Return what a query, EXPLAIN, or SHOW of a setting names; after a refusal, what was read before it."""
     walk, refusal = Walk(), None
     places = in_characters(statement.text)
     try:
@@ -49,14 +49,17 @@ def read(statement: Statement) -> ParsedStatement:
 
 
 def walk(text: str) -> Walk:
-    """Return the walk over a query. Raises what refuses it, with offsets in bytes."""
+    """Return the walk over a query. Raises its refusal, with offsets in bytes."""
     walk = Walk()
     _walk(text, walk)
     return walk
 
 
 def _check_operators(statement: Statement) -> None:
-    """Refuse an operator longer than any name: PostgreSQL's lexer takes time quadratic to it. Raises `InvalidSql`."""
+    """Refuse an operator that is longer than any name: PostgreSQL's lexer takes quadratic time for it.
+
+    Raises `InvalidSql`.
+    """
     if not _LONG_OPERATOR.search(statement.text):
         return
     start = end = 0
@@ -85,7 +88,7 @@ def _walk(text: str, walk: Walk) -> None:
 
 
 def parse(text: str) -> list[dict[str, Any]]:
-    """Return what the grammar makes of each statement of a text. Raises `InvalidSql`."""
+    """Return the grammar's tree of each statement of a text. Raises `InvalidSql`."""
     try:
         tree: list[dict[str, Any]] = _pgparse.parse(text)
     except _pgparse.PGQueryError as error:
@@ -123,7 +126,7 @@ def _check_setting(name: str) -> None:
 
 
 def _unwrap_explain(root: dict[str, Any]) -> dict[str, Any]:
-    """What an EXPLAIN explains. Raises `WriteDenied` when it would also run it."""
+    """Return the query of an EXPLAIN. Raises `WriteDenied` if it would also run it."""
     for option in (item["DefElem"] for item in root.get("options", ())):
         name = option["defname"]
         if name in ("analyze", "serialize") and _value(option) not in _FALSE | {"none"}:
@@ -141,7 +144,7 @@ def _unwrap_explain(root: dict[str, Any]) -> dict[str, Any]:
 
 
 def _value(option: dict[str, Any]) -> str:
-    """The value of an option as text; one without a value is switched on."""
+    """Return the value of an option as text. An option without a value is on."""
     ((kind, value),) = option.get("arg", {"Boolean": {"boolval": True}}).items()
     if kind == "String":
         return str(value.get("sval", "")).lower()
@@ -149,7 +152,7 @@ def _value(option: dict[str, Any]) -> str:
 
 
 def in_characters(text: str) -> Places:
-    """What turns an offset in bytes, which the grammar counts, to one in characters."""
+    """Return the function that converts an offset in bytes, which the grammar counts, to one in characters."""
     if text.isascii():
         return lambda offset: offset
     starts = [place for place, byte in enumerate(text.encode()) if byte & 0xC0 != 0x80]

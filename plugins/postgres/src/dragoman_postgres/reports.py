@@ -1,4 +1,4 @@
-"""What a Postgres server tells of itself, as a plain role may read it."""
+"""The reports of a Postgres server about itself, as far as a plain role may read them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SELECT current_setting('server_version') AS version, current_database() AS datab
     (SELECT count(*) FROM pg_catalog.pg_stat_activity AS a WHERE a.datid = d.oid) AS connections
 FROM pg_catalog.pg_database AS d WHERE d.datname = current_database()
 """
-# Where files lie, what is run and how servers reach each other is nobody's business here.
+# Paths of files, commands, and addresses between servers are left out.
 _SETTINGS = """
 SELECT name, setting, unit, category, source <> 'default' AS changed
 FROM pg_catalog.pg_settings

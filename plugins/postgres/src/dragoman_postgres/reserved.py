@@ -1,4 +1,4 @@
-"""Words that need quotes as names: the keywords of PostgreSQL 18 that are not free, of pg_get_keywords()."""
+"""Words that need quotes as names: the keywords of PostgreSQL 18 that pg_get_keywords() does not list as free."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Of what a statement makes text search queries: PostgreSQL takes time quadratic to their text, which nothing ends.
+"""Texts that a statement turns into text search queries: PostgreSQL takes quadratic time for them, and nothing ends it.
 
-A query may be made of a text that the statement alone shows to be short. `@@` makes one too, where both sides are
-texts: so one side must be known to be none, or the right one to be short.
+A query may be built from a text that the statement alone shows to be short. `@@` builds one too, if both sides are
+texts, so one side must be known to be no text, or the right side to be short.
 """
 
 from __future__ import annotations
@@ -14,32 +14,35 @@ Parts = list[tuple[Node, int]]
 """Expressions, and how often the whole may repeat each."""
 
 Found = tuple[int, Parts] | None
-"""Characters of an expression's own, and the parts whose text it has besides; None: nobody knows."""
+"""The characters of an expression itself, and the parts whose text it contains. None: unknown."""
 LONGEST_SEARCH = 65_536
-"""Characters of what a text search query is made of, about as many as a statement can spell: 0.3 seconds at most."""
+"""The most characters of the text of a text search query.
+
+About as many as a statement can contain; they take at most 0.3 seconds.
+"""
 LONGEST_REWRITING = 10_000
-"""Likewise of each argument of `ts_rewrite`, which takes longer."""
+"""The same for each argument of `ts_rewrite`, which takes longer."""
 LONGEST_PARAMETER = 5_000
-"""Characters of a parameter of a statement that makes such queries."""
+"""The most characters of a parameter in a statement that builds such queries."""
 _MOST_STEPS = 1_000
 _SHORT_CONSTANT = 40
 MAKERS = frozenset("to_tsquery plainto_tsquery phraseto_tsquery websearch_to_tsquery tsquery".split())
-"""What makes a text search query of a text; a cast to the type reads as a call of its name."""
+"""Functions that build a text search query from a text. A cast to the type reads as a call of its name."""
 SEARCHES = frozenset({"tsquery", "_tsquery"})
 _TEXTS = frozenset("text varchar".split())
-# How many characters one may become: of a query that is shown, with accents taken off, in the other case.
+# The number of characters that one may become: in a query's text form, without accents, in the other case.
 _GROWTH = 4
 _CASED = 3
 
 
 def is_short(expression: Node, most: int = LONGEST_SEARCH) -> bool:
-    """Whether the text of an expression is known to have at most so many characters."""
+    """Return whether the text of an expression is known to have at most `most` characters."""
     length = measure(expression)
     return length is not None and length <= most
 
 
 def measure(expression: Node) -> int | None:
-    """Return the most characters that the text of an expression can have; None where it may have any number."""
+    """Return the most characters that the text of an expression can have; None if there is no limit."""
     waiting: Parts = [(expression, 1)]
     total = 0
     for _ in range(_MOST_STEPS):
@@ -113,7 +116,7 @@ def _cut(arguments: list[Node]) -> Found:
 
 
 def _replace(arguments: list[Node]) -> Found:
-    """Each character, and each place between two, may become the new text, with what was found in it."""
+    """Return the measure of replace(): each character, and each place between two, may become the new text."""
     new = arguments[2].get("A_Const", {})
     times = len(new["sval"].get("sval", "")) + 1 if "sval" in new else 0
     return (times, [(arguments[0], times)]) if times else None
@@ -158,7 +161,7 @@ _OF_SEARCHES = frozenset({"||", "&&", "<->", "!!"})
 
 
 class Names:
-    """What the columns that a statement makes are known to be: by name, whether each of that name is no text."""
+    """What is known of the columns that a statement creates: by name, whether all columns of that name are no texts."""
 
     def __init__(self) -> None:
         self._known: dict[str, bool] = {}
@@ -166,16 +169,16 @@ class Names:
         self._of_tables: set[str] = set()
 
     def keep(self, name: str, expression: Node | None) -> None:
-        """Keep what a column is made of; None: of anything, as other columns may be."""
+        """Record what a column is computed from. None: anything, as other columns may be."""
         known = expression is not None and self._is_no_text(expression, columns=False)
         self._known[name] = self._known.get(name, True) and known
 
     def keep_relation(self, name: str) -> None:
-        """Keep the name that the columns of a table are written with: they are whatever they are."""
+        """Record the qualifier of a table's columns, which have their own types."""
         self._of_tables.add(name)
 
     def keep_function(self, node: Node) -> None:
-        """Keep the column of a function in FROM."""
+        """Record the column of a function in FROM."""
         (call, *_), *more = (each["List"]["items"] for each in node["functions"])
         alias: Node = node.get("alias", {})
         plain = "FuncCall" in call and not more and not node.get("coldeflist") and not node.get("ordinality")
@@ -186,11 +189,11 @@ class Names:
             self.keep(name, call if plain else None)
 
     def keep_match(self, left: Node, right: Node, offset: int | None) -> None:
-        """Keep a match of one side with the other, for `find_doubtful`."""
+        """Record a match of one side with the other, for `find_doubtful`."""
         self._waiting.append((left, right, offset))
 
     def find_doubtful(self) -> list[int | None]:
-        """Return the places of the matches that may be of two texts, the right one long."""
+        """Return the places of the matches that may be between two texts, with a long right one."""
         return [
             offset
             for left, right, offset in self._waiting

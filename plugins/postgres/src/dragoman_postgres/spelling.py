@@ -1,4 +1,4 @@
-"""How types and names are spelled: types in short, in the catalog and in results; names in quotes, for SQL."""
+"""The spelling of types in the catalog and in results, and of names in quotes for SQL."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ _SHORT = (
 
 
 def short_type(formatted: str) -> str:
-    """Return what `format_type` tells in the shortest spelling the database accepts, texts without their length."""
+    """Return the result of `format_type` in the shortest spelling that the database accepts.
+
+    Texts have no length.
+    """
     for pattern, short in _SHORT:
         if match := pattern.match(formatted):
             return match.expand(short) + formatted[match.end() :]
@@ -27,5 +30,5 @@ def quote(name: str) -> str:
 
 
 def quote_text(text: str) -> str:
-    """Return a text as SQL that means the same under every setting of the session; it holds no NUL."""
+    """Return a text as SQL that means the same under every setting of the session. The text has no NUL."""
     return "E'" + text.replace("\\", "\\\\").replace("'", "''") + "'"

@@ -1,4 +1,4 @@
-"""From the rows of the catalog queries to `Table` values. Pure."""
+"""Turns the rows of the catalog queries into `Table` values. Pure functions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dragoman_postgres.checks import allowed_values
 from dragoman_postgres.spelling import short_type
 
 Row: TypeAlias = Any
-"""A row of a query: the driver's, which is indexed and unpacked as a tuple is."""
+"""A row of a query: the driver's record, which can be indexed and unpacked like a tuple."""
 
 _KINDS: dict[str, Any] = {
     "r": "table",
@@ -23,7 +23,7 @@ _KINDS: dict[str, Any] = {
     "p": "partitioned table",
 }
 EXPRESSION = "0"
-"""Stands in an index's key where a column's number would."""
+"""Stands in an index's key instead of a column's number."""
 _CONSTRAINTS: dict[str, Any] = {"p": "PRIMARY KEY", "u": "UNIQUE", "c": "CHECK", "x": "EXCLUDE"}
 _ACTIONS = {"a": "NO ACTION", "r": "RESTRICT", "c": "CASCADE", "n": "SET NULL", "d": "SET DEFAULT"}
 _IDENTITIES = {"a": "ALWAYS", "d": "BY DEFAULT", "": None}
@@ -44,7 +44,7 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """What the type of a column says: its spelling, whether it forbids NULL, and its only values."""
+    """The facts in the type of a column: its spelling, whether it forbids NULL, and its only values."""
 
     name: str
     not_null: bool
@@ -53,7 +53,10 @@ class Type:
 
 @dataclass(slots=True)
 class _Checked:
-    """What a relation's constraints say. `values`: by column; `unproven`: numbers of columns with NULLs from before."""
+    """The facts in a relation's constraints. `values`: by column.
+
+    `unproven`: numbers of columns that may still have NULLs.
+    """
 
     constraints: list[Constraint] = field(default_factory=list[Constraint])
     foreign_keys: list[ForeignKey] = field(default_factory=list[ForeignKey])
@@ -62,7 +65,7 @@ class _Checked:
 
 
 def build(facts: Facts) -> tuple[Table, ...]:
-    """Return the relations. Keys and indexes over columns that the role may not read are left out."""
+    """Return the relations, without keys and indexes over columns that the role may not read."""
     columns, constraints, indexes = (_group(rows) for rows in (facts.columns, facts.constraints, facts.indexes))
     storage = {oid: (rows, size) for oid, rows, size in facts.storage}
     definitions = {oid: _definition(*rest[:5]) for oid, *rest in facts.definitions}
@@ -96,7 +99,7 @@ def build(facts: Facts) -> tuple[Table, ...]:
 
 
 def group_names(rows: Iterable[Row]) -> list[Names]:
-    """Return the rows of the query NAMES, those of one schema, type and parent together."""
+    """Return the rows of the query NAMES, grouped by schema, type and parent."""
     return [
         Names(
             names=tuple(names),
@@ -110,12 +113,12 @@ def group_names(rows: Iterable[Row]) -> list[Names]:
 
 
 def _parent(schemas: Sequence[str] | None, names: Sequence[str] | None) -> Relation | None:
-    """What a relation is a part of: the only one that it inherits from."""
+    """Return the relation that this one is a part of: its only parent."""
     return Relation(names[0], schemas[0]) if schemas and names and len(names) == 1 else None
 
 
 def _definition(is_partition: bool, parents: str | None, bounds: str | None, key: str | None, query: str | None) -> str:
-    """What of CREATE says more than the columns do."""
+    """Return the parts of CREATE that say more than the columns do."""
     words: list[str] = []
     if parents:
         words.append(f"PARTITION OF {parents}" if is_partition else f"INHERITS ({parents})")
@@ -143,14 +146,14 @@ def _group(rows: Iterable[Row]) -> dict[int, list[Row]]:
 
 
 class _Columns:
-    """Makes columns; those of different tables that say the same are one value, as many are."""
+    """Builds columns. Equal columns of different tables share one value, since there are many."""
 
     def __init__(self, types: dict[tuple[int, int], Type]) -> None:
         self._types = types
         self._made: dict[Row, TableColumn] = {}
 
     def column(self, row: Row, checked: _Checked) -> TableColumn:
-        """Return the column of a row of the query COLUMNS."""
+        """Return the column for a row of the query COLUMNS."""
         number, name = row[1], row[2]
         if checked.values or checked.unproven:
             return self._make(row[2:], str(number) in checked.unproven, checked.values.get(name, ()))
@@ -181,7 +184,7 @@ def _interpret_checks(relation: Relation, names: dict[str, str], rows: Iterable[
         try:
             columns = tuple([names[number] for number in key or ()])
         except KeyError:
-            continue  # of a column the role may not read
+            continue  # of a column that the role may not read
         if kind == "f":
             checked.foreign_keys.append(_foreign_key(relation, name, columns, definition, *reference))
         elif kind == "n":
@@ -221,7 +224,7 @@ def _foreign_key(
 def _indexes(rows: Iterable[Row], names: dict[str, str]) -> Iterator[Index]:
     for _, name, unique, primary, method, key, expressions, predicate in rows:
         if any(number != EXPRESSION and number not in names for number in key):
-            continue  # of a column the role may not read
+            continue  # of a column that the role may not read
         parts = tuple(
             [expressions[place] if number == EXPRESSION else names[number] for place, number in enumerate(key)]
         )

@@ -1,4 +1,4 @@
-"""Types of columns: what they are called, and whether their values come as they are or as the server's text."""
+"""Types of columns: their names, and whether their values arrive unchanged or as the server's text."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ NAMES = {
     "oidvector[]": "oidvector",
     "char": '"char"',
 }
-"""Where PostgreSQL's internal name of a type is not the one people write."""
+"""PostgreSQL's internal names of types that people write differently."""
 
 
 AS_IT_IS = "{}"
@@ -42,7 +42,7 @@ AS_IT_IS = "{}"
 
 @dataclass(frozen=True, slots=True)
 class Scalar:
-    """How a type without parts arrives. `pick`: what is selected instead, `{}` standing for the column.
+    """How a type without parts arrives. `pick`: what is selected instead, with `{}` for the column.
 
     `fixed`: no value of it takes more than a few dozen bytes, as text too.
     """
@@ -53,7 +53,7 @@ class Scalar:
 
 
 _LONG = Scalar(fixed=False)
-# Rows without a type of their own: only their binary form tells the types of their fields.
+# Rows without a type of their own: only their binary form shows the types of their fields.
 RECORD, RECORDS = 2249, 2287
 _ANONYMOUS = {
     oid: Scalar(
@@ -61,10 +61,10 @@ _ANONYMOUS = {
     )
     for oid, send in ((RECORD, "record_send"), (RECORDS, "array_send"))
 }
-# int2vector, oidvector: the driver takes them for arrays of numbers, the server writes them as texts.
+# int2vector, oidvector: the driver treats them as arrays of numbers, the server writes them as texts.
 _VECTORS = (22, 30)
 
-# By OID: pg_type.dat never changes one. Any other type is named by the catalog, and comes as the server's text.
+# By OID: pg_type.dat never changes one. The catalog names any other type, which arrives as the server's text.
 SCALARS: Mapping[int, Scalar] = {
     16: Scalar(BOOLEAN, AS_IT_IS),
     17: Scalar(BINARY, AS_IT_IS, fixed=False),
@@ -77,7 +77,7 @@ SCALARS: Mapping[int, Scalar] = {
     26: Scalar(INTEGER, AS_IT_IS),
     114: Scalar(JSON, fixed=False),
     142: _LONG,
-    # The shortest digits that mean this float, made a float again: 0.1 and not 0.10000000149.
+    # The shortest digits that mean this float, converted back to a float: 0.1 and not 0.10000000149.
     700: Scalar(FLOAT, "{}::pg_catalog.text::pg_catalog.float8"),
     701: Scalar(FLOAT, AS_IT_IS),
     705: _LONG,
@@ -101,7 +101,7 @@ SCALARS: Mapping[int, Scalar] = {
     ),
 }
 
-# What every driver decodes by itself: booleans, numbers, texts, bytes, JSON.
+# Types that every driver decodes by itself: booleans, numbers, texts, bytes, JSON.
 _KNOWN_TO_DRIVER = frozenset({16, 17, 18, 19, 20, 21, 23, 25, 26, 114, 142, 700, 701, 1042, 1043, 3802, *_VECTORS})
 
 Form = Literal["scalar", "array", "composite", "domain", "enum", "range"]
@@ -109,7 +109,7 @@ Form = Literal["scalar", "array", "composite", "domain", "enum", "range"]
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """A type as the catalog tells it.
+    """A type according to the catalog.
 
     `internal`: schema and name in pg_type. `of`: the element, the base of a domain, or the fields' types.
     """
@@ -152,14 +152,14 @@ SELECT used.type::int8, used.modifier::int8, pg_catalog.format_type(used.type, u
   FROM ROWS FROM (pg_catalog.unnest($1::oid[]), pg_catalog.unnest($2::text[])) AS used(type, modifier)
 """
 _LENGTHS = frozenset({1042, 1043, 1014, 1015})
-"""char, varchar and their arrays: results do not tell the length of texts."""
+"""char, varchar and their arrays: results do not show the length of texts."""
 NO_MODIFIER = -1
 
 
 class Types:
-    """What is known of a database's types; the catalog is asked once for each, and anew after `lifetime` seconds.
+    """What is known of a database's types. The catalog is asked once for each, and again after `lifetime` seconds.
 
-    What was learned stays until it is learned anew: whoever asked for it uses it after others have let it be forgotten.
+    What was learned stays until it is learned again: a caller may still use it after others made it be forgotten.
     """
 
     def __init__(self, lifetime: float) -> None:
@@ -173,7 +173,7 @@ class Types:
         return self._known.get(oid) or Type("unknown")
 
     async def learn(self, connection: Connection, oids: Iterable[int]) -> None:
-        """Ask the catalog for those of `oids` that are not known, and for all they consist of."""
+        """Ask the catalog for unknown types among `oids`, and for all types they consist of."""
         if self.until < time.monotonic():
             self.forget()
         missing = [oid for oid in set(oids) if oid not in self._fresh]
@@ -186,7 +186,7 @@ class Types:
             missing = [oid for oid in parts if oid not in self._fresh]
 
     async def spell(self, connection: Connection, used: Iterable[tuple[int, int]]) -> None:
-        """Ask the server how it writes types with modifiers, such as numeric(12,2), where that is not known."""
+        """Ask the server for the spelling of types with modifiers, such as numeric(12,2), if it is unknown."""
         missing = {
             (oid, modifier)
             for oid, modifier in used
@@ -200,7 +200,7 @@ class Types:
             self._fresh.update(missing)
 
     async def leaves(self, connection: Connection, name: str) -> list[tuple[str, str]]:
-        """Return the scalar types a type consists of, by schema and name, but for those every driver knows."""
+        """Return the scalar types that a type consists of, by schema and name, except those that every driver knows."""
         oid: int = await connection.fetchval("SELECT $1::text::regtype::oid::int8", name)
         await self.learn(connection, [oid])
         found, todo = set[int](), [oid]
@@ -217,19 +217,19 @@ class Types:
         self.until = time.monotonic() + self._lifetime
 
     def base(self, oid: int) -> int:
-        """The type below a domain, or the type itself."""
+        """Return the base type of a domain, or the type itself."""
         while self[oid].form == "domain":
             oid = self[oid].of[0]
         return oid
 
     def type_name(self, oid: int, modifier: int, internal: str) -> str:
-        """The name of a type in results; `internal` is what the driver calls it."""
+        """Return the name of a type in results. `internal` is the driver's name for it."""
         if spelled := self._spelled.get((oid, modifier)):
             return spelled
         return NAMES.get(internal, internal) if oid in SCALARS else self[oid].name
 
     def scalar(self, oid: int) -> Scalar:
-        """How a column of this type arrives; arrays and composites as text that `values` takes apart."""
+        """Return how a column of this type arrives. Arrays and composites arrive as text that `values` splits."""
         if oid in SCALARS:
             return SCALARS[oid]
         form = self[oid].form

@@ -1,4 +1,4 @@
-"""What the users of a database have made of its names: only its catalog tells what a harmless name really runs."""
+"""User-defined objects behind names: only the database's catalog shows what a harmless name really runs."""
 
 from __future__ import annotations
 
@@ -16,24 +16,32 @@ from dragoman_postgres.encodings import SAME
 from dragoman_postgres.pool import Connections
 from dragoman_postgres.rules.policy import patterns, read_policy
 
-# Whoever may create functions and operators must not take the calls of what follows.
+# Users who may create functions and operators must not be able to intercept the following calls.
 _SAFE_PATH = "SET LOCAL search_path = pg_catalog, pg_temp; SET LOCAL jit = off"
-# Where names without schema are looked for: what lies elsewhere takes nobody's calls. And how names are read.
+# The schemas where unqualified names are looked up: objects elsewhere cannot intercept calls. And the encoding of
+# names.
 _SESSION = "SELECT pg_catalog.current_schemas(true), pg_catalog.getdatabaseencoding()"
 Types = frozenset[int]
 
 
 @dataclass(frozen=True, slots=True)
 class UserDefined:
-    """What of a database may run its users' code, by what it is called.
+    """The objects of a database that may run its users' code, by their names.
 
-    `function`: names of theirs, which may be overloads of the system's, plain where the search path reaches them, and
-    dotted. `single`: those of them that (value).name calls, and types that it casts to; `attribute`: those that
-    row.name means. `operator`: as `function`. `type`: a cast to them, or from them, runs such code. `bound_function`,
-    `bound_operator`, `bound_type` (a cast to it): those that only values of certain types reach, by number; `binding`
-    are the relations with such values, `binding_type` the types that make them by a cast. `relation`: reading them
-    runs code; as written, and as it is named in full. `checked`: with columns whose values are checked by such code
-    once a literal takes their type. `everything`: what any query may reach. `encoding`: the database's.
+    - `function`: names of user-defined functions, which may overload the system's; plain where the search path finds
+      them, and dotted.
+    - `single`: those that (value).name calls, and types that it casts to.
+    - `attribute`: those that row.name means.
+    - `operator`: as `function`.
+    - `type`: a cast to them, or from them, runs such code.
+    - `bound_function`, `bound_operator`, `bound_type` (a cast to it): those that only values of certain types reach, by
+      number.
+    - `binding`: the relations with such values.
+    - `binding_type`: the types that create such values by a cast.
+    - `relation`: reading them runs code; as written, and fully qualified.
+    - `checked`: relations with columns whose values such code checks once a literal takes their type.
+    - `everything`: what any query may reach.
+    - `encoding`: the database's.
     """
 
     function: frozenset[str] = frozenset()
@@ -52,15 +60,15 @@ class UserDefined:
     encoding: str = SAME
 
     def functions(self, types: Types | None) -> frozenset[str]:
-        """The functions that a query which reads values of these types may reach; None: of any."""
+        """Return the functions that a query which reads values of these types may reach. None: any types."""
         return self.function | _reach(self.bound_function, types)
 
     def operators(self, types: Types | None) -> frozenset[str]:
-        """Likewise of operators."""
+        """Return the operators that a query which reads values of these types may reach."""
         return self.operator | _reach(self.bound_operator, types)
 
     def types(self, types: Types | None) -> frozenset[str]:
-        """Likewise of types that a cast to them may reach."""
+        """Return the types that a cast to them may reach."""
         return self.type | _reach(self.bound_type, types)
 
 
@@ -74,7 +82,7 @@ _RELATIONS = ("relation", "checked")
 
 
 class Reader(Protocol):
-    """Whoever has connections for trusted reads."""
+    """An object with connections for trusted reads."""
 
     @property
     def connections(self) -> Connections:
@@ -83,11 +91,14 @@ class Reader(Protocol):
 
 
 MOST_SECONDS = 5.0
-"""How long after it was made a function may stay unnoticed; a read takes a few milliseconds."""
+"""Seconds for which a new function may stay unnoticed. A read takes a few milliseconds."""
 
 
 class Remembered(Validator):
-    """Knows the users' names of one database, read when needed and again after `catalog_ttl` or `MOST_SECONDS`."""
+    """Knows the users' names of one database.
+
+    Reads them when needed, and again after `catalog_ttl` or `MOST_SECONDS`.
+    """
 
     def __init__(self, reader: Reader, database: Database) -> None:
         self._reader = reader
@@ -101,7 +112,10 @@ class Remembered(Validator):
         self._reading = asyncio.Lock()
 
     async def state(self) -> UserDefined:
-        """Return what is known, or ask: the same object as long as nothing changed. Raises what connecting raises."""
+        """Return what is known, or read it. It is the same object as long as nothing changed.
+
+        Raises connection errors.
+        """
         if self._known is not None and time.monotonic() < self._until:
             return self._known
         async with self._reading:
@@ -140,7 +154,7 @@ class Remembered(Validator):
         return _user_defined(found, encoding)
 
     async def _find_computing(self, connection: Any) -> list[int]:
-        """The functions in SQL that only compute, by number."""
+        """Return the functions in SQL that only compute, by number."""
         bodies = await asyncio.to_thread(judge, await connection.fetch(BODIES))
         names = frozenset[str]().union(*(body.names for body in bodies))
         taken = {row[0] for row in await connection.fetch(TAKEN, sorted(names), self._trusted)} if names else set[str]()
@@ -170,7 +184,7 @@ def _user_defined(rows: Iterable[Any], encoding: str) -> UserDefined:
 
 
 def _spellings(relation: Relation, *, visible: bool) -> Iterator[Relation]:
-    """How it may be written without its schema; a name like the system's own is read as one of those."""
+    """Yield the ways to write it without its schema. A name like the system's own is read as the system's."""
     if visible:
         yield Relation(relation.name)
         if relation.name.startswith("pg_"):

@@ -1,4 +1,4 @@
-"""Values on their way out: arrays and composites made of their text, exactly, whatever they hold."""
+"""Converts values of answers: arrays and composites are built from their text, exactly, whatever they contain."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Convert = Callable[[str], Any]
 
 @dataclass(frozen=True, slots=True)
 class Making:
-    """What making a column's values needs: the types, the column's name, and where to tell what had to change."""
+    """The input for converting a column's values: the types, the column's name, and the notices."""
 
     types: Types
     column: str
@@ -27,13 +27,13 @@ class Making:
 
 
 def column_converter(making: Making, oid: int) -> Convert | None:
-    """Return what makes a value of what is picked for a column of this type; None: what comes is the value."""
+    """Return the converter of the selected values of a column of this type; None: they need no conversion."""
     decode = _ANONYMOUS.get(oid)
     return _both(making, decode) if decode else converter(making, oid)
 
 
 def _both(making: Making, decode: Callable[[Making, bytes, str], Any]) -> Convert:
-    """What makes a value of rows without a type of their own, picked as their binary form and their text."""
+    """Return the converter of rows without a type of their own, selected as their binary form and their text."""
 
     def convert(picked: str) -> Any:
         binary, _, text = picked.partition(" ")
@@ -43,7 +43,7 @@ def _both(making: Making, decode: Callable[[Making, bytes, str], Any]) -> Conver
 
 
 def converter(making: Making, oid: int) -> Convert | None:
-    """Return what makes a value of the text of one inside an array or composite; None: the text is the value."""
+    """Return the converter of the text of a value inside an array or composite; None: the text is the value."""
     types = making.types
     oid = types.base(oid)
     known = types[oid]
@@ -94,7 +94,10 @@ def _row(fields: Sequence[Convert | None], names: Sequence[str]) -> Convert:
 
 
 def _records(making: Making, binary: bytes, text: str) -> Any:
-    """The binary form of an array gives dimensions, flags and type, each dimension, then the elements in order."""
+    """Convert an array of rows.
+
+    Its binary form has dimensions, flags and type, each dimension, then the elements in order.
+    """
     try:
         elements = split_array(text)
     except ValueError:
@@ -120,7 +123,10 @@ def _records(making: Making, binary: bytes, text: str) -> Any:
 
 
 def _fields(making: Making, binary: bytes, text: str) -> Any:
-    """The binary form gives, after their number, each field's type, length (-1 for NULL) and value."""
+    """Convert a row.
+
+    Its binary form has the number of fields, then each field's type, length (-1 for NULL) and value.
+    """
     values: list[Any] = []
     place = 4
     try:
@@ -146,7 +152,10 @@ _ANONYMOUS = {RECORD: _fields, RECORDS: _records}
 
 
 def _json(making: Making) -> Convert:
-    """JSON inside something else, as the core gives it: a value, or its text where parsing would change that."""
+    """Return the converter of JSON inside another value, as in the core.
+
+    It gives a value, or its text if parsing would change it.
+    """
     column = Column(making.column, "json", Kind("json"))
 
     def convert(text: str) -> Any:
@@ -166,7 +175,7 @@ _SCALARS: dict[str, Convert] = {
 
 
 def convert_values(rows: Sequence[Any], converters: dict[int, Convert]) -> Sequence[Any]:
-    """Return `rows` with the values of some columns, by position, made of their texts."""
+    """Return `rows` with the values of some columns, by position, converted from their texts."""
     if not converters or not rows:
         return rows
     columns: list[tuple[Any, ...]] = list(zip(*rows, strict=True))

@@ -1,7 +1,7 @@
-"""The walk over a tree of PostgreSQL's grammar: every node and every field must be one that a query may have.
+"""Walks a tree of PostgreSQL's grammar: every node and every field must be one that a query may have.
 
-A tree is JSON: an object whose key begins with a capital is a node, every other key is a field of one. What is not
-listed below is refused, so that a later grammar cannot bring in what nobody has looked at.
+A tree is JSON: an object whose key begins with a capital is a node, every other key is a field of a node. Anything not
+listed below is refused, so that a later grammar cannot bring in constructs that nobody has reviewed.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Names = frozenset[str]
 Name = tuple[str, str | None]
 Node = dict[str, Any]
 
-# Nodes and fields that are walked through: expressions, clauses and what joins them.
+# Nodes and fields to walk through: expressions, clauses and the nodes that join them.
 _THROUGH = (
     # Nodes of queries
     "SelectStmt WindowDef SortBy GroupingSet GroupingFunc List RangeSubselect RangeFunction RangeTableFunc"
@@ -53,7 +53,7 @@ _THROUGH = (
     " agg_order agg_filter context_item pathspec passing output on_empty on_error exprs key value raw_expr string query"
     " constructor returning format"
 )
-# What holds nothing but facts: literals, names that run nothing, flags, places.
+# Fields with plain facts: literals, names that run nothing, flags, offsets.
 _SKIPPED = (
     "A_Const A_Star ParamRef String Integer Float Boolean BitString"
     " fields funcname relname schemaname catalogname inh relpersistence"
@@ -72,26 +72,27 @@ _WORDS = {
     "DeleteStmt": "DELETE",
     "MergeStmt": "MERGE",
 }
-# Functions that may be harmless with just some arguments.
+# Functions that may be harmless with certain arguments.
 FORMED = frozenset(
     "current_setting pg_input_is_valid pg_input_error_info btrim ltrim rtrim translate xpath xpath_exists".split()
 )
 _SHORT_ONLY = {"tsquery": LONGEST_SEARCH, "ts_rewrite": LONGEST_REWRITING, "ts_match_tt": LONGEST_SEARCH}
 ARRAY = "array[]"
-"""Reads as a call where an array is made of values."""
+"""Reads as a call where an array is built from values."""
 WHOLE_ROW = "row.*"
-"""Reads as a call where a row of a relation stands as a value."""
+"""Reads as a call where a row of a relation is used as a value."""
 NO_TEXT = "*"
-"""Stands for an argument that is no literal text where one would be a name, or whose text is known to be short."""
+"""Stands for an argument that is not a literal where a literal would be a name, or whose text is known to be short."""
 Places = Callable[[int | None], int | None]
 
 
 class Walk:
-    """One walk over one query, and what it found: names as the server takes them, with offsets in bytes.
+    """One walk over one query, and its findings: names as the server takes them, with offsets in bytes.
 
-    `calls` by name and kind, but those whose arguments count, which are `formed`. `variables`: the grammar's nodes of
-    the relations, one for each time one is named. With a function in FROM, a.b may be a
-    field of any value, as (a).b is.
+    - `calls`: by name and kind, except those whose arguments matter, which are `formed`.
+    - `variables`: the grammar's nodes of the relations, one for each mention.
+
+    With a function in FROM, a.b may be a field of any value, as (a).b is.
     """
 
     def __init__(self) -> None:
@@ -125,7 +126,7 @@ class Walk:
             self._calls.setdefault((WHOLE_ROW, None, "syntax"), None)
 
     def finish(self, places: Places, refusal: Refusal | None) -> ParsedStatement:
-        """Return what was found so far; `places` turns offsets in bytes to characters."""
+        """Return the findings so far. `places` converts offsets in bytes to characters."""
         calls = self._calls
         if self._calls_in_from:
             attributes = [(name, offset) for (name, _, kind), offset in calls.items() if kind == "attribute"]
@@ -143,7 +144,7 @@ class Walk:
         )
 
     def _enter(self, node: Node) -> None:
-        """Walk through what sees the same names."""
+        """Walk through the nodes that see the same names."""
         waiting = self._waiting
         waiting.append(node)
         while waiting:
@@ -163,7 +164,7 @@ class Walk:
                     waiting.extend(value)
 
     def _with(self, node: Node) -> None:
-        """Leave a query with a WITH clause, and that clause's members, for later: they see other names."""
+        """Postpone a query with a WITH clause, and the clause's members: they see other names."""
         clause, names = node["withClause"], self._names
         members = [item["CommonTableExpr"] for item in clause["ctes"]]
         every = names | {member["ctename"] for member in members}
@@ -172,7 +173,7 @@ class Walk:
             self._check_member(member)
             inner = {key: value for key, value in member.items() if key not in _MEMBER_FACTS}
             self._scopes.append((inner, every if clause.get("recursive") else names))
-            # Without RECURSIVE a member sees those before it: its own name there means a relation of that name.
+            # Without RECURSIVE, a member sees the members before it.
             names |= {member["ctename"]}
 
     def _check_member(self, member: Node) -> None:
@@ -187,10 +188,10 @@ class Walk:
                 offset=member.get("location"),
             )
 
-    # Steps: what is checked when a key is met.
+    # Steps: what is checked when a key is found
 
     def relation(self, node: Node, key: str) -> None:
-        """Keep a relation, unless it is a name that WITH defines."""
+        """Record a relation, unless WITH defines its name."""
         var = node[key]
         name, schema, offset = var["relname"], var.get("schemaname"), var.get("location")
         if schema is None and name in self._names:
@@ -204,7 +205,7 @@ class Walk:
         self.variables.append(var)
 
     def function(self, node: Node, key: str) -> None:
-        """Keep a call."""
+        """Record a call."""
         call = node[key]
         name, schema = _split_name(call["funcname"])
         if name in FORMED:
@@ -220,14 +221,17 @@ class Walk:
         arguments = tuple(map(_literal, call.get("args", ())))
         self._formed.append(FunctionCall(name, schema, call.get("location"), "function", arguments))
         if name.startswith("pg_input_") and len(arguments) == 2:
-            # The second names a type, as if it were cast to.
+            # The second argument names a type, like a cast.
             for word in _TYPE_WORD.findall((arguments[1] or "").lower()):
                 self._types.setdefault((word, None), call.get("location"))
                 if word in SEARCHES:
                     self._keep_made(_short(call["args"][0]), call.get("location"))
 
     def _keep_search(self, name: str, schema: str | None, call: Node) -> None:
-        """Keep a call whose first argument may be the name of a text search configuration; a parameter may be any."""
+        """Record a call whose first argument may be the name of a text search configuration.
+
+        A parameter may be any name.
+        """
         given: list[Node] = call.get("args", [])
         arguments = [None if "ParamRef" in each else _literal(each) or NO_TEXT for each in given[:1]]
         arguments += [None for _ in given[1:]]
@@ -236,12 +240,12 @@ class Walk:
         self._formed.append(FunctionCall(name, schema, call.get("location"), "function", tuple(arguments)))
 
     def _keep_short(self, name: str, schema: str | None, call: Node) -> None:
-        """Keep a call with what is known to be short of its arguments."""
+        """Record a call with the arguments that are known to be short."""
         arguments = tuple(_short(argument, _SHORT_ONLY[name]) for argument in call.get("args", ()))
         self._formed.append(FunctionCall(name, schema, call.get("location"), "function", arguments))
 
     def cast(self, node: Node, key: str) -> None:
-        """Keep a cast to a type whose text matters: names, as in 'sales.orders'::regclass, and searches."""
+        """Record a cast to a type whose text matters: names, as in 'sales.orders'::regclass, and searches."""
         cast = node[key]
         type_ = cast["typeName"]
         name, _ = _split_name(type_["names"])
@@ -256,15 +260,15 @@ class Walk:
         self._formed.append(FunctionCall(name, None, type_.get("location"), "syntax", arguments))
 
     def _keep_made(self, text: str | None, offset: int | None) -> None:
-        """Keep that a text search query is made of a text."""
+        """Record that a text search query is built from a text."""
         self._formed.append(FunctionCall("tsquery", None, offset, "function", (text,)))
 
     def collation(self, node: Node, key: str) -> None:
-        """Keep the name of a collation."""
+        """Record the name of a collation."""
         self._others.setdefault(_split_name(node[key]), node.get("location"))
 
     def column(self, node: Node, key: str) -> None:
-        """Keep a.b: where a has no column b, b is called as a function of a."""
+        """Record a.b: if a has no column b, this calls b as a function of a."""
         fields = node[key]["fields"]
         name = _text(fields[-1])
         self._stars += not name
@@ -273,18 +277,18 @@ class Walk:
             self._calls.setdefault((name, None, "attribute"), node[key].get("location"))
 
     def target(self, node: Node, key: str) -> None:
-        """Keep in mind that a star alone means columns, within an expression the row; and what a column is made of."""
+        """Record that a star alone means columns, in an expression the row; and what a column is computed from."""
         if "name" in node[key]:
             self._searches.keep(node[key]["name"], node[key].get("val"))
         fields = node[key].get("val", {}).get("ColumnRef", {}).get("fields")
         self._stars -= bool(fields) and "A_Star" in fields[-1]
 
     def array(self, node: Node, key: str) -> None:
-        """Keep in mind that the elements of an array take one type."""
+        """Record that the elements of an array get one type."""
         self._calls.setdefault((ARRAY, None, "syntax"), node[key].get("location"))
 
     def alias(self, node: Node, key: str) -> None:
-        """Keep what a relation is called; with its columns renamed, anything may be any of them."""
+        """Record the alias of a relation. With its columns renamed, any name may mean any of them."""
         self._samples.rows.add(node[key]["aliasname"])
         if "colnames" in node[key]:
             self._samples.columns.add("*")
@@ -292,7 +296,7 @@ class Walk:
                 self._keep_unknown(map(_text, node[key]["colnames"]))
 
     def made_column(self, node: Node, key: str) -> None:
-        """Keep that a column of this name may hold anything."""
+        """Record that a column of this name may contain anything."""
         self._keep_unknown([node[key] if key == "colname" else node[key].get("name", "")])
 
     def _keep_unknown(self, names: Iterable[str]) -> None:
@@ -300,7 +304,7 @@ class Walk:
             self._searches.keep(name, None)
 
     def indirection(self, node: Node, key: str) -> None:
-        """Keep (a).b, as in `column`."""
+        """Record (a).b, as in `column`."""
         for item in node[key]["indirection"]:
             if name := _text(item):
                 self._calls.setdefault((name, None, "field"), node[key]["arg"].get("location"))
@@ -308,7 +312,7 @@ class Walk:
                 self._waiting.append(item)
 
     def operator(self, node: Node, key: str) -> None:
-        """Keep the operator of an expression."""
+        """Record the operator of an expression."""
         expression = node[key]
         kind = expression["kind"]
         if kind in _BETWEEN:
@@ -320,17 +324,17 @@ class Walk:
                 self._searches.keep_match(expression["lexpr"], expression["rexpr"], expression.get("location"))
 
     def case(self, node: Node, key: str) -> None:
-        """Keep in mind that CASE a WHEN b compares."""
+        """Record that CASE a WHEN b compares."""
         if "arg" in node[key]:
             self._operators.setdefault(("=", None), node[key].get("location"))
 
     def join(self, node: Node, key: str) -> None:
-        """Keep in mind that USING and NATURAL compare."""
+        """Record that USING and NATURAL compare."""
         if "usingClause" in node[key] or "isNatural" in node[key]:
             self._operators.setdefault(("=", None), None)
 
     def membership(self, node: Node, key: str) -> None:
-        """Keep in mind that IN compares."""
+        """Record that IN compares."""
         if node[key]["subLinkType"] == "ARRAY_SUBLINK":
             self.array(node, key)
         if "operName" in node[key] and _split_name(node[key]["operName"])[0] == "@@":
@@ -339,7 +343,7 @@ class Walk:
             self._operators.setdefault(("=", None), node[key].get("location"))
 
     def using(self, node: Node, key: str) -> None:
-        """Keep the operator of ORDER BY x USING op, or of a comparison with a subquery."""
+        """Record the operator of ORDER BY x USING op, or of a comparison with a subquery."""
         self._keep_operator(node[key], node.get("location"))
 
     def _keep_operator(self, parts: Any, offset: int | None) -> None:
@@ -347,12 +351,15 @@ class Walk:
             self._operators.setdefault(_split_name(parts), offset)
 
     def json(self, node: Node, key: str) -> None:
-        """Keep in mind that servers before this grammar take JSON's words for functions of anybody's."""
+        """Record words of JSON.
+
+        Servers older than this grammar take them for functions, which anybody may have created.
+        """
         for name in _JSON_WORDS[key]:
             self._calls.setdefault((name, None, "syntax"), node[key].get("location"))
 
     def type(self, node: Node, key: str) -> None:
-        """Keep the name of a type."""
+        """Record the name of a type."""
         named = _split_name(node[key]["names"])
         self._types.setdefault(named, node[key].get("location"))
         if id(node[key]) in self._naming:
@@ -363,7 +370,7 @@ class Walk:
             self._keep_made(None, node[key].get("location"))
 
     def table_function(self, node: Node, key: str) -> None:
-        """Keep in mind that a name in FROM may be a value of any type, and which one."""
+        """Record that a name in FROM may be a value of any type, and which name."""
         self._calls_in_from = True
         self._searches.keep_function(node[key])
 
@@ -405,7 +412,7 @@ _MEMBER_FACTS = frozenset({"ctename", "aliascolnames", "ctematerialized", "locat
 
 
 def _through(walk: Walk, node: Node, key: str) -> None:
-    """Nothing to check."""
+    """Do nothing: there is nothing to check."""
 
 
 def _unknown(walk: Walk, node: Node, key: str) -> None:
@@ -456,22 +463,22 @@ _STEPS: dict[str, _Step | None] = {
 
 
 def _short(argument: Any, most: int = LONGEST_SEARCH) -> str | None:
-    """A text that stands for what is known to be short."""
+    """Return a placeholder for an argument that is known to be short, or None."""
     return NO_TEXT if is_short(argument, most) else None
 
 
 def _literal(argument: Any) -> str | None:
-    """The text of a literal text."""
+    """Return the text of a text literal, or None."""
     constant = argument.get("A_Const", {})
     return str(constant["sval"].get("sval", "")) if "sval" in constant else None
 
 
 def _text(part: Any) -> str:
-    """The name that a part of a dotted one holds; empty for a star or a subscript."""
+    """Return the name in a part of a dotted name; empty for a star or a subscript."""
     return str(part.get("String", {}).get("sval", ""))
 
 
 def _split_name(parts: list[Any]) -> Name:
-    """A name, and the schema before it when one was written; the database before that is the session's own."""
+    """Return a name and, if one was written, its schema. A database before that is the session's own."""
     name = parts[-1]["String"]["sval"]
     return (name, None) if len(parts) == 1 else (name, schema_of((parts[-2]["String"]["sval"], name)))

@@ -1,7 +1,7 @@
-"""Bounding a statement by wrapping it, so that the server sends no more rows and bytes than an answer may have.
+"""Bounds a statement by wrapping it, so that the server sends no more rows and bytes than an answer may have.
 
-A limit of the protocol (a portal's or a cursor's) would do without wrapping, but takes parallel plans away. Counting
-bytes costs the server up to half as much again, so that is only for statements whose answers have shown to be too wide.
+A limit of the protocol (a portal's or a cursor's) would need no wrapping, but rules out parallel plans. Counting bytes
+costs the server up to half as much again, so it is used only for statements whose answers were too wide before.
 """
 
 from __future__ import annotations
@@ -21,15 +21,17 @@ _WHOLE = "SELECT * FROM (\n"
 _OF_FIXED_WIDTH = frozenset({"boolean", "integer", "float"})
 Cut: TypeAlias = Literal["", "stopped", "oversized", "late"]
 SLACK = 4
-"""How many times `max_bytes` the server may send: its texts are a little longer or shorter than our JSON."""
+"""How many times `max_bytes` the server may send: its texts are slightly longer or shorter than our JSON."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wrapped:
-    """A statement ready to be sent. `prefix`: characters before the caller's own. `most_rows`: it gives no more.
+    """A statement ready to be sent.
 
-    `most_bytes`: it stops after the row in which its bytes pass them, and has a column more; None: never. `long`: the
-    places of the columns whose values may take many bytes.
+    - `prefix`: characters before the caller's own text.
+    - `most_rows`: the most rows that it returns.
+    - `most_bytes`: it stops after the row in which its bytes exceed this, and has one more column; None: never.
+    - `long`: the places of the columns whose values may take many bytes.
     """
 
     text: str
@@ -41,22 +43,19 @@ class Wrapped:
 
 @dataclass(frozen=True, slots=True)
 class Picked:
-    """A column of a statement, by name, and how it is picked."""
+    """A column of a statement, by name, and the expression that selects it."""
 
     name: str
     scalar: Scalar
 
 
 def is_inspection(statement: str) -> bool:
-    """Whether this is a SHOW or an EXPLAIN, which cannot stand inside a query and gives few rows."""
+    """Return whether this is a SHOW or an EXPLAIN, which cannot be part of a query and returns few rows."""
     return _INSPECTION.match(statement) is not None
 
 
 def enough_rows(limits: Limits, columns: int) -> int:
-    """Rows that are certain to show whether an answer of so many columns is cut, by rows or by bytes.
-
-    The shortest row of n columns, `[1,1]`, takes 2n + 1 bytes and a comma.
-    """
+    """Return enough rows to show whether an answer of so many columns is cut, by rows or by bytes."""
     return min(limits.max_rows, limits.max_bytes // (2 * columns + 2)) + 1
 
 
@@ -68,9 +67,9 @@ def wrap(
     count_bytes: bool = False,
     lead: int = 0,
 ) -> Wrapped:
-    """Return `statement` bounded by `limits`: by their rows, with `count_bytes` by their bytes too.
+    """Return `statement` bounded by the rows of `limits`, and with `count_bytes` by their bytes too.
 
-    `columns` say how each column is picked; None when they are not known yet. The first `lead` characters stay first.
+    `columns` say how each column is selected; None if they are not known yet. The first `lead` characters stay first.
     """
     if lead:
         rest = wrap(statement[lead:], limits, columns, count_bytes=count_bytes)
@@ -90,9 +89,10 @@ def wrap(
 
 
 def _picking(columns: Sequence[Picked], rows: int) -> tuple[str, str]:
-    """What stands before and after the statement, so that its columns come as c1, c2, ..., each of one certain type.
+    """Return the text before and after the statement, so that its columns are named c1, c2, ..., each of a fixed type.
 
-    By name where names tell columns apart: a prepared statement would not notice that others stand in their places.
+    Columns are selected by name if names are unique: a prepared statement would not notice that others took their
+    places.
     """
     names = _names(columns)
     own = [column.name for column in columns]
@@ -107,14 +107,15 @@ def _picking(columns: Sequence[Picked], rows: int) -> tuple[str, str]:
 
 
 def _count_bytes(picking: Wrapped, columns: Sequence[Picked]) -> Wrapped:
-    """The server adds up the bytes of the rows before each, and sends none after `most_bytes`.
+    """Wrap the statement so that the server sums the bytes of earlier rows, and sends no row after `most_bytes`.
 
-    A row that is larger by itself comes without what makes it so; the last column tells the bytes of each.
+    A row that is too large by itself comes without its large values. The last column has the bytes of each row.
     """
     names, most = _names(columns), picking.most_bytes
     assert most is not None
     measured = [column.scalar.kind.name not in _OF_FIXED_WIDTH for column in columns]
-    # Of four bytes, since sums of eight are numerics: a value counts for so much at most that no row overflows them.
+    # Integers of four bytes, since sums of eight are numerics. Each value counts up to a maximum, so that no row
+    # overflows.
     enough = min(most, 2_000_000_000 // max(sum(measured), 1))
     sizes = " + ".join(
         f"coalesce(least(pg_catalog.octet_length({name}), {enough}), 0) + 4" if long else "8"
@@ -134,9 +135,9 @@ def _count_bytes(picking: Wrapped, columns: Sequence[Picked]) -> Wrapped:
 
 
 def split_counts(rows: Sequence[Any], wrapped: Wrapped) -> tuple[Sequence[Any], Cut]:
-    """Return the rows a statement gave, without what was added to count their bytes, and why there are no more.
+    """Return the rows of a statement without the added columns, and why there are no more.
 
-    `stopped`: they are too many bytes; `oversized`: the next one is, by itself.
+    `stopped`: they are too many bytes. `oversized`: the next row is too large by itself.
     """
     most = wrapped.most_bytes
     if most is None or not rows:

@@ -1,4 +1,4 @@
-"""What the configured role could do if all protections failed, read from the server's catalog and settings."""
+"""What the configured role could do if all protections failed, according to the server's catalog and settings."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dragoman_postgres.doctor.settings import connection_limit, encryption, miss
 from dragoman_postgres.failures import LOST
 from dragoman_postgres.pool import Connections
 
-# Names mean the system's own, whoever may create functions elsewhere.
+# Unqualified names mean the system's own, whoever may create functions elsewhere.
 _PATH = "SET LOCAL search_path = pg_catalog, pg_temp; SET LOCAL jit = off; SET LOCAL lock_timeout = '1s'"
 
 Check = Callable[[Examined], Awaitable[Iterable[Finding]]]
@@ -38,11 +38,11 @@ OF_LESSER_ROLES: tuple[Check, ...] = (
     missing_bounds,
     connection_limit,
 )
-"""Checks that say nothing of a superuser, who may do everything anyway."""
+"""Checks that say nothing about a superuser, who may do everything anyway."""
 
 
 async def examine(database: Database) -> list[Finding]:
-    """Return what was found, over a connection of its own. Raises `ConnectionFailed`."""
+    """Return the findings, over a connection of its own. Raises `ConnectionFailed`."""
     connections = Connections(database, 1, bounded=False)
     try:
         async with connections.borrow() as connection:
@@ -56,7 +56,10 @@ async def examine(database: Database) -> list[Finding]:
 
 
 async def _run_check(check: Check, examined: Examined) -> list[Finding]:
-    """What one check finds; one that the role may not make, or that this server does not know, spoils no other."""
+    """Return the findings of one check.
+
+    A check that the role may not make, or that this server does not know, spoils no other.
+    """
     await examined.connection.execute("SAVEPOINT examined")
     try:
         return list(await check(examined))
@@ -69,7 +72,7 @@ async def _run_check(check: Check, examined: Examined) -> list[Finding]:
             Finding(
                 severity="note",
                 subject="not_checked",
-                message=f"Not looked at, since the server refused it: {what} (SQLSTATE {error.sqlstate}).",
-                remedy="Run the doctor as the role's administrator, or look by hand.",
+                message=f"Not checked, since the server refused it: {what} (SQLSTATE {error.sqlstate}).",
+                remedy="Run the doctor as the role's administrator, or check by hand.",
             )
         ]

@@ -1,4 +1,7 @@
-"""Functions the role may call that do more than compute, and where the shipped lists differ from the server's."""
+"""Functions that the role may call and that do more than compute.
+
+Also differences between the shipped lists and the server's functions.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ from dragoman_postgres.rules.policy import fits, read_policy
 
 @dataclass(frozen=True, slots=True)
 class Acting:
-    """Functions that act: patterns of their names, of which extension ('' is the server itself), and what they do."""
+    """Functions that act: patterns of their names, their extension ('' is the server itself), and what they do."""
 
     severity: Severity
     subject: str
@@ -30,7 +33,7 @@ _FILES = "read and write files of the server's machine"
 _ELSEWHERE = "reach other servers"
 _LATER = "run statements in sessions of their own, which no transaction of the gateway bounds"
 
-# What everybody may call on a server as it comes is a warning; the rest somebody granted, or installed.
+# What everybody may call on a fresh server is a warning. Anything else was granted or installed by somebody.
 _ACTING = (
     Acting(
         "danger",
@@ -67,7 +70,7 @@ _ACTING = (
         "large_objects",
         "",
         "lo_creat lo_create lo_from_bytea lo_put lo_unlink lowrite lo_truncate lo_truncate64",
-        "store large objects, before PostgreSQL 16 within a read-only transaction too",
+        "store large objects, before PostgreSQL 16 even in a read-only transaction",
     ),
     Acting(
         "warning",
@@ -81,7 +84,7 @@ _ACTING = (
         "log_messages",
         "",
         "pg_logical_emit_message",
-        "write into the server's log of changes, within a read-only transaction too",
+        "write to the server's write-ahead log, even in a read-only transaction",
     ),
 )
 
@@ -105,7 +108,7 @@ _C = ("c", "internal")
 
 
 async def functions_that_act(examined: Examined) -> list[Finding]:
-    """Functions of the server and its extensions that act, as far as the role may call them."""
+    """Return functions of the server and its extensions that act and that the role may call."""
     rows = await examined.connection.fetch(_CALLABLE, examined.roles.grantees, True)
     found: dict[tuple[Severity, str, str], list[asyncpg.Record]] = defaultdict(list)
     for row in rows:
@@ -125,7 +128,7 @@ async def functions_that_act(examined: Examined) -> list[Finding]:
 
 
 def _closing(examined: Examined, functions: Iterable[asyncpg.Record]) -> str:
-    """One statement for each that was granted the functions."""
+    """Return one REVOKE statement for each grantee of the functions."""
     by_grantee: dict[int, list[str]] = defaultdict(list)
     for function in functions:
         for grantee in function["grantees"]:
@@ -136,7 +139,7 @@ def _closing(examined: Examined, functions: Iterable[asyncpg.Record]) -> str:
 
 
 async def functions_with_others_rights(examined: Examined) -> list[Finding]:
-    """Functions of users that run with more rights than the role has, and allowed ones that may act."""
+    """Return functions of users that run with more rights than the role has, and allowed functions that may act."""
     rows = await examined.connection.fetch(_CALLABLE, examined.roles.grantees, False)
     return [*_borrowing(examined, [row for row in rows if not row["own"]]), *_report_trusted(examined, rows)]
 
@@ -151,7 +154,7 @@ def _borrowing(examined: Examined, rows: list[asyncpg.Record]) -> Iterator[Findi
             [row for row in rows if not row["definer"] and (not row["trusted"] or row["language"] in _C)],
         ),
     ):
-        # The administrator has looked at what the configuration names.
+        # The administrator has reviewed what the configuration names.
         for named in (False, True):
             if chosen := [row for row in group if _is_allowed(examined, row) == named]:
                 yield Finding(
@@ -168,8 +171,8 @@ def _report_trusted(examined: Examined, rows: list[asyncpg.Record]) -> Iterator[
         yield Finding(
             severity="warning",
             subject="allowed_functions",
-            message=f"The configuration allows functions that are declared to act: {some(map(_qualify, acting))}.",
-            remedy="Declare those STABLE or IMMUTABLE that only read, and take the others out of"
+            message=f"The configuration allows functions that are declared VOLATILE: {some(map(_qualify, acting))}.",
+            remedy="Declare those that only read STABLE or IMMUTABLE, and remove the others from"
             f" databases.{examined.database.name}.allow_functions.",
         )
 
@@ -183,7 +186,7 @@ def _is_allowed(examined: Examined, row: asyncpg.Record) -> bool:
 
 
 async def lists_that_differ(examined: Examined) -> list[Finding]:
-    """Functions of this server that the shipped lists do not have, and those they have that are said to act here."""
+    """Return functions of this server that the shipped lists lack, and listed ones that are declared VOLATILE here."""
     policy = read_policy()
     shipped = load_allowed()
     here = await inventory.own(examined.connection, policy)
@@ -203,7 +206,7 @@ async def lists_that_differ(examined: Examined) -> list[Finding]:
             Finding(
                 severity="warning",
                 subject="changed_functions",
-                message=f"The lists let functions pass that this server declares to act: {some(changed)}.",
+                message=f"The lists allow functions that this server declares VOLATILE: {some(changed)}.",
                 remedy="Report it to dragoman-postgres: a later server changed what they do.",
             )
         )

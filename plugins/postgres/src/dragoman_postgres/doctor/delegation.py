@@ -1,4 +1,4 @@
-"""What does not hold where the server keeps the rights of callers: who signs in, and tables without policies."""
+"""Gaps if the server applies the rights of callers: the role that signs in, and tables without policies."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ORDER BY 1
 
 
 async def delegation(examined: Examined) -> list[Finding]:
-    """Roles that cannot be taken, and what callers read whoever they are."""
+    """Return roles that cannot be assumed, and tables that callers read whoever they are."""
     identity = examined.database.identity
     if identity == "gateway":
         return []
@@ -44,7 +44,10 @@ def _tell_missing(examined: Examined, wanted: Sequence[str], known: set[str]) ->
     me, mine = examined.roles.me.name, {role.name for role in examined.roles.all}
     for name in wanted:
         if name not in known:
-            message, remedy = f"There is no role {name}, which database_roles names.", f"CREATE ROLE {quote(name)};"
+            message, remedy = (
+                f"The role {name}, which database_roles names, does not exist.",
+                f"CREATE ROLE {quote(name)};",
+            )
         elif name not in mine:
             message = f"The role {me} may not become {name}, which database_roles names: its callers are refused."
             remedy = f"GRANT {quote(name)} TO {quote(me)};"
@@ -59,6 +62,6 @@ def _tell_readable(examined: Examined, names: Sequence[str]) -> Finding:
         message = f"Every caller reads all rows of tables without row-level security: {some(names)}."
         remedy = lines(f"ALTER TABLE {name} ENABLE ROW LEVEL SECURITY;" for name in names)
         return Finding(severity="warning", subject="delegation_open", message=message, remedy=remedy)
-    message = f"The role {me} reads tables itself, which only those it becomes should: {some(names)}."
+    message = f"The role {me} may itself read tables that only the roles it becomes should read: {some(names)}."
     remedy = f"ALTER ROLE {quote(me)} NOINHERIT;\n" + lines(f"REVOKE ALL ON {name} FROM {quote(me)};" for name in names)
     return Finding(severity="warning", subject="delegation_login", message=message, remedy=remedy)

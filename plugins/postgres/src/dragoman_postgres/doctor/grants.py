@@ -1,4 +1,4 @@
-"""What the role owns and what it was granted beside reading, columns included."""
+"""What the role owns, and what it was granted besides reading, including rights on columns."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dragoman_postgres.doctor.roles import PUBLIC, Examined, lines
 from dragoman_postgres.spelling import quote
 
 SHOWN = 5
-"""Names shown with each finding; the SQL that closes it covers all."""
+"""The number of names shown with each finding. The SQL of its remedy covers all of them."""
 
 _OWNED = """
 SELECT d.refobjid AS owner, o.type || ' ' || o.identity AS name
@@ -21,7 +21,7 @@ WHERE d.deptype = 'o' AND d.refclassid = 'pg_authid'::regclass AND d.refobjid = 
   AND d.dbid IN (0, (SELECT oid FROM pg_database WHERE datname = current_database()))
 ORDER BY 2
 """
-# Everybody may "update" pg_settings, which is how SET is spelled in SQL; the settings' own rules hold.
+# Everybody may "update" pg_settings, which is SET in SQL. The rules of each setting apply.
 _RELATIONS = """
 SELECT n.nspname::text AS schema, c.relname::text AS name, c.relkind = 'S' AS sequence, a.grantee,
   array_agg(DISTINCT a.privilege_type ORDER BY a.privilege_type) AS privileges
@@ -58,14 +58,14 @@ GROUP BY 1, 2, 3, 4 ORDER BY 1, 2
 
 
 def some(names: Iterable[str]) -> str:
-    """Return the first few of some names as words, and how many more there are."""
+    """Return the first few of some names as text, and the number of the others."""
     every = list(dict.fromkeys(names))
     more = f" and {len(every) - SHOWN} more" if len(every) > SHOWN else ""
     return ", ".join(every[:SHOWN]) + more
 
 
 async def ownership(examined: Examined) -> list[Finding]:
-    """What the role owns, which it may alter, drop and grant at will."""
+    """Return objects that the role owns, and so may alter, drop and grant."""
     roles = examined.roles
     owned: dict[int, list[str]] = defaultdict(list)
     for row in await examined.connection.fetch(_OWNED, roles.grantees):
@@ -77,13 +77,13 @@ async def ownership(examined: Examined) -> list[Finding]:
         given = [f"REASSIGN OWNED BY {quote(role.name)} TO CURRENT_USER;"]
         remedy = lines(given if roles.keeps(role) else roles.leave(role))
         words = "owns" if role.own else f"is a member of {role.name}, which owns"
-        message = f"The role {roles.me.name} {words} what it may alter and drop: {some(owned[role.oid])}."
+        message = f"The role {roles.me.name} {words} objects that it may alter and drop: {some(owned[role.oid])}."
         findings.append(Finding(severity="danger", subject="ownership", message=message, remedy=remedy))
     return findings
 
 
 async def rights_on_relations(examined: Examined) -> list[Finding]:
-    """Rights on tables, views and sequences, or on columns of them, beside reading."""
+    """Return rights on tables, views and sequences, or on columns of them, besides reading."""
     rows = await examined.connection.fetch(_RELATIONS, examined.roles.grantees)
     return [
         finding
@@ -101,7 +101,7 @@ def _relations_finding(examined: Examined, subject: str, rows: list[asyncpg.Reco
 
 
 def _rights(rows: list[asyncpg.Record]) -> Iterator[tuple[str, int]]:
-    """The rights by schema and grantee: on the relations one by one, or on all when there are many."""
+    """Yield the rights by schema and grantee: on single relations, or on all if there are many."""
     groups: dict[tuple[str, int, bool], list[asyncpg.Record]] = defaultdict(list)
     for row in rows:
         groups[row["schema"], row["grantee"], row["sequence"]].append(row)
@@ -116,7 +116,7 @@ def _rights(rows: list[asyncpg.Record]) -> Iterator[tuple[str, int]]:
 
 
 async def rights_on_containers(examined: Examined) -> list[Finding]:
-    """Rights to create in schemas, the database and tablespaces."""
+    """Return rights to create in schemas, the database and tablespaces."""
     me, findings = examined.roles.me.name, list[Finding]()
     for row in await examined.connection.fetch(_CONTAINERS, examined.roles.grantees):
         kind, privilege = row["kind"], row["privilege"]
@@ -135,13 +135,13 @@ async def rights_on_containers(examined: Examined) -> list[Finding]:
 
 
 async def rights_to_come(examined: Examined) -> list[Finding]:
-    """Rights that tables made later will bring."""
+    """Return rights on tables that will be created later."""
     rows = await examined.connection.fetch(_TO_COME, examined.roles.grantees)
     if not rows:
         return []
     message = (
-        f"What {some(row['maker'] for row in rows)} will create, the role {examined.roles.me.name} may write"
-        " by default privileges."
+        f"By default privileges, the role {examined.roles.me.name} may write to what"
+        f" {some(row['maker'] for row in rows)} will create."
     )
     return [
         Finding(
@@ -155,7 +155,7 @@ def _no_longer(examined: Examined, rows: list[asyncpg.Record]) -> Iterator[str]:
         right = f"{', '.join(row['privileges'])} ON {'SEQUENCES' if row['sequence'] else 'TABLES'}"
         within = f" IN SCHEMA {quote(row['schema'])}" if row["schema"] else ""
         for statement in examined.roles.closing([(right, row["grantee"])]).splitlines():
-            # A comment, or a membership that ends, is whole as it is.
+            # A comment, or the end of a membership, is complete.
             whole = f"REVOKE {right}" not in statement
             yield (
                 statement if whole else f"ALTER DEFAULT PRIVILEGES FOR ROLE {quote(row['maker'])}{within} {statement}"

@@ -1,4 +1,4 @@
-"""Ways to other servers: foreign servers the role may use, and foreign tables it may read."""
+"""Access to other servers: foreign servers that the role may use, and foreign tables that it may read."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ ORDER BY 1
 
 
 async def foreign_servers(examined: Examined) -> list[Finding]:
-    """Servers it may map itself to, and wrappers it may make servers of."""
+    """Return servers for which it may create user mappings, and wrappers for which it may create servers."""
     findings: list[Finding] = []
     for row in await examined.connection.fetch(_SERVERS, examined.roles.grantees):
         kind, name = row["kind"], row["name"]
@@ -50,7 +50,7 @@ async def foreign_servers(examined: Examined) -> list[Finding]:
 
 
 async def foreign_tables(examined: Examined) -> list[Finding]:
-    """Tables whose reading acts on another server, or runs a program on this one."""
+    """Return tables whose reading acts on another server, or runs a program on this one."""
     rows = await examined.connection.fetch(_TABLES, examined.roles.grantees)
     programs = [row for row in rows if row["program"]]
     others = [row for row in rows if not row["program"]]

@@ -1,4 +1,4 @@
-"""Who the session is, whom it may become, and what that alone allows."""
+"""The roles of the session: which one signed in, which ones it may become, and what that alone allows."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from dragoman_postgres.spelling import quote
 
 Severity = Literal["danger", "warning", "note"]
 PUBLIC = 0
-"""What access lists call everybody."""
+"""The grantee "everybody" in access lists."""
 
-# SET ROLE is undone by whoever wants to: what counts is the role that logged in, and every role it may set.
+# Any user can undo SET ROLE. So the role that signed in counts, and every role it may set.
 _ROLES = """
 SELECT r.oid, r.rolname AS name, r.oid = me.oid AS own, r.rolconnlimit AS connections,
   ARRAY(SELECT d.rolname::text FROM pg_auth_members m JOIN pg_roles d ON d.oid = m.roleid
@@ -33,7 +33,7 @@ _ATTRIBUTES = {
     "bypassrls": "reads rows that row-level security keeps from others",
 }
 
-# The system's own roles, and those of the well-known hosts.
+# The system's own roles, and those of well-known hosting services.
 _FILES = "reaches the files of the server's machine"
 _HOSTED = "may do nearly everything on this host's servers"
 _PREDEFINED: dict[str, tuple[Severity, str]] = {
@@ -64,7 +64,7 @@ _PREDEFINED: dict[str, tuple[Severity, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """A role the session is or may become; `via`: memberships of its own that lead there."""
+    """A role that the session is or may become. `via`: its own memberships that lead there."""
 
     oid: int
     name: str
@@ -75,13 +75,16 @@ class Role:
 
     @property
     def superuser(self) -> bool:
-        """Whether it may do everything."""
+        """Whether it is a superuser."""
         return "superuser" in self.has
 
 
 @dataclass(frozen=True, slots=True)
 class Roles:
-    """The role that logged in, and all that it may become, itself among them; `acting`: those that callers act as."""
+    """The role that signed in, and all roles that it may become, including itself.
+
+    `acting`: those that callers act as.
+    """
 
     me: Role
     all: tuple[Role, ...]
@@ -89,21 +92,21 @@ class Roles:
 
     @property
     def grantees(self) -> list[int]:
-        """Whose rights the session has, everybody's among them."""
+        """Return the grantees whose rights the session has, including everybody."""
         return [PUBLIC, *(role.oid for role in self.all)]
 
     def keeps(self, role: Role) -> bool:
-        """Whether it must stay one of them, so that what it may do too much is taken from the role itself."""
+        """Return whether the role must stay a member, so that excess rights are revoked from that role itself."""
         return role.own or role.name in self.acting
 
     def leave(self, role: Role) -> list[str]:
-        """The SQL that ends the memberships which lead to another role."""
+        """Return the SQL that ends the memberships which lead to another role."""
         return [f"REVOKE {quote(name)} FROM {quote(self.me.name)};" for name in role.via]
 
     def closing(self, rights: Iterable[tuple[str, int]]) -> str:
-        """The SQL that takes rights (`INSERT ON TABLE t`) from those they were granted to, or ends a membership."""
+        """Return the SQL that revokes rights (`INSERT ON TABLE t`) from their grantees, or ends a membership."""
         given = list(rights)
-        everybody = ["-- Everybody loses it: grant it again to the roles that need it."] * any(
+        everybody = ["-- Everybody loses this right: grant it again to the roles that need it."] * any(
             grantee == PUBLIC for _, grantee in given
         )
         return lines(
@@ -119,7 +122,7 @@ class Roles:
 
 @dataclass(frozen=True, slots=True)
 class Examined:
-    """What a check looks at: a connection whose names mean the system's own, the configuration, the session's roles."""
+    """The input of a check: a connection whose names mean the system's own, the configuration, the session's roles."""
 
     connection: Connection
     database: Database
@@ -149,7 +152,7 @@ def lines(remedies: Iterable[str]) -> str:
 
 
 async def attributes(examined: Examined) -> list[Finding]:
-    """What the role's attributes allow, or those of roles it is a member of."""
+    """Return what the role's attributes allow, or those of roles of which it is a member."""
     me = examined.roles.me
     if me.superuser:
         message = f"The role {me.name} is a superuser: it {_ATTRIBUTES['superuser']}."
@@ -169,14 +172,14 @@ def _attributes_of(role: Role, roles: Roles) -> Iterator[Finding]:
 
 
 async def memberships(examined: Examined) -> list[Finding]:
-    """What membership in the roles allows that come with the server."""
+    """Return what membership in the server's predefined roles allows."""
     return list(_memberships(examined.roles))
 
 
 def _memberships(roles: Roles) -> Iterator[Finding]:
     for role in roles.all:
         known = _PREDEFINED.get(role.name)
-        # One that comes with another of these needs no word of its own.
+        # A role that is implied by another of these is not reported itself.
         if known is None or not role.via or (role.name not in role.via and _PREDEFINED.keys() & set(role.via)):
             continue
         yield Finding(
@@ -188,7 +191,7 @@ def _memberships(roles: Roles) -> Iterator[Finding]:
 
 
 def minimal_role(database: Database) -> str:
-    """The SQL that makes a role which may only read, for the schemas of a configuration."""
+    """Return the SQL that creates a role which may only read, for the schemas of a configuration."""
     role = "dragoman_reader"
     statements = [
         "-- Create a role that may only read, and configure its name as `user`:",

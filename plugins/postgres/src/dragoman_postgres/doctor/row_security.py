@@ -1,4 +1,4 @@
-"""What row-level security does not hold: owners, and views that read with their owner's rights."""
+"""Gaps in row-level security: owners, and views that read with their owner's rights."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE c.relrowsecurity AND NOT c.relforcerowsecurity AND c.relowner = ANY ($1)
 ORDER BY 1
 """
-# A view depends on what it reads by its rule. Before version 15 there is no security_invoker.
+# A view depends on the tables it reads by its rule. Before version 15 there is no security_invoker.
 _VIEWS = """
 WITH RECURSIVE reads(view, relation) AS (
   SELECT r.ev_class, d.refobjid
@@ -38,11 +38,11 @@ WHERE c.relkind IN ('v', 'm') AND a.grantee = ANY ($1) AND a.privilege_type = 'S
 ORDER BY 1
 """
 INVOKER = 15
-"""The first major version of the server in which a view may read by the rights of who asks it."""
+"""The first major version of the server in which a view may read with the rights of the user who queries it."""
 
 
 async def row_security(examined: Examined) -> list[Finding]:
-    """Ways past the policies of tables."""
+    """Return ways around the policies of tables."""
     views = await examined.connection.fetch(_VIEWS, examined.roles.grantees)
     owned = await examined.connection.fetch(_OWNED, examined.roles.grantees)
     return [

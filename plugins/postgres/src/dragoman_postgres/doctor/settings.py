@@ -1,4 +1,4 @@
-"""What bounds the role on the server, and whether the way to it is encrypted."""
+"""Limits of the role on the server, and the encryption of the connection."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from dragoman_postgres.options import Options
 from dragoman_postgres.spelling import quote
 
 MUCH_MEMORY = 64 * 1024
-"""kB of work_mem, for each step of each query, from which on it is no bound."""
+"""The kB of work_mem, for each step of each query, from which it is no limit."""
 
-# What RESET would set: what the role, the database and the server say, and not what our transaction does.
+# The value that RESET would set: from the role, the database and the server, not from our transaction.
 _SETTINGS = "SELECT name::text, reset_val::text AS value FROM pg_settings WHERE name = ANY ($1::text[])"
 _OF_ROLE = """
 SELECT EXISTS (SELECT FROM pg_db_role_setting s CROSS JOIN LATERAL unnest(s.setconfig) c
@@ -28,7 +28,7 @@ _NEAR = "SELECT coalesce(inet_client_addr() << '127.0.0.0/8' OR inet_client_addr
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """A setting that bounds what a query takes: when it does not, what that means, and the value to set."""
+    """A setting that limits what a query takes: what a missing limit means, and the value to set."""
 
     name: str
     is_missing: Callable[[str], bool]
@@ -67,7 +67,7 @@ _LOGS = ("log_statement", "log_min_duration_statement")
 
 
 async def missing_bounds(examined: Examined) -> list[Finding]:
-    """Bounds that are missing, with what sets them for this role alone."""
+    """Return missing limits, with the SQL that sets them for this role alone."""
     me = examined.roles.me
     names = [*(bound.name for bound in _BOUNDS), *_LOGS]
     values = {row["name"]: row["value"] for row in await examined.connection.fetch(_SETTINGS, names)}
@@ -95,7 +95,7 @@ async def missing_bounds(examined: Examined) -> list[Finding]:
             Finding(
                 severity="note",
                 subject="no_log",
-                message="The server logs no statements: what agents ran stands in the gateway's log alone, as hashes.",
+                message="The server logs no statements: only the gateway's log shows what agents ran, as hashes.",
                 remedy=f"ALTER ROLE {quote(me.name)} SET log_statement = 'all';",
             )
         )
@@ -103,7 +103,7 @@ async def missing_bounds(examined: Examined) -> list[Finding]:
 
 
 async def connection_limit(examined: Examined) -> list[Finding]:
-    """Whether the role could take every connection of the server."""
+    """Return whether the role could take every connection of the server."""
     me = examined.roles.me
     if me.connections >= 0:
         return []
@@ -114,13 +114,13 @@ async def connection_limit(examined: Examined) -> list[Finding]:
 
 
 async def encryption(examined: Examined) -> list[Finding]:
-    """Whether others on the way could read or answer, when the server is not on this machine."""
+    """Return whether others on the network could read or answer, if the server is not on this machine."""
     database = examined.database
     if await _is_near(examined):
         return []
     mode = Options(**database.options).sslmode
     key = f"databases.{database.name}"
-    # What a pooler tells of encryption is about its own way to the server.
+    # A pooler's answer about encryption is about its own connection to the server.
     if not examined.pooled and not await examined.connection.fetchval(_ENCRYPTED):
         return [
             Finding(
@@ -136,14 +136,14 @@ async def encryption(examined: Examined) -> list[Finding]:
         Finding(
             severity="warning",
             subject="not_verified",
-            message=f"Whoever answers is taken for the server (sslmode {mode or 'prefer'}).",
+            message=f"Any host that answers is accepted as the server (sslmode {mode or 'prefer'}).",
             remedy=f"Append ?sslmode=verify-full to {key}.url, and sslrootcert when the certificate is your own.",
         )
     ]
 
 
 async def _is_near(examined: Examined) -> bool:
-    """Whether nothing leaves this machine: by the configured hosts, or by what the server sees of us."""
+    """Return whether nothing leaves this machine: by the configured hosts, or by the address that the server sees."""
     host = examined.database.host
     if host:
         return all(map(is_local, host.split(",")))
@@ -151,7 +151,7 @@ async def _is_near(examined: Examined) -> bool:
 
 
 def is_local(host: str) -> bool:
-    """Whether a host, perhaps with its port, is this machine: a socket, localhost or a loopback address."""
+    """Return whether a host, perhaps with its port, is this machine: a socket, localhost or a loopback address."""
     bare = host.count(":") > 1 and not host.startswith("[")  # an IPv6 address without port
     name = host if bare else urlsplit(f"//{host}").hostname or ""
     try:

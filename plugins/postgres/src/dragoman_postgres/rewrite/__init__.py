@@ -1,7 +1,7 @@
-"""Queries written in other SQLs, rewritten for Postgres, or refused where Postgres would answer otherwise.
+"""Rewrites queries that were written in other SQLs for Postgres, or refuses those it would answer differently.
 
-`tree` walks an allow list of nodes; `numbers`, `texts`, `patterns`, `dates`, `moments` and `arrays` know what each of
-them means; `rewriting` is what they share.
+`tree` walks an allow list of nodes. `numbers`, `texts`, `truth`, `dates`, `moments` and `aggregates` handle the nodes
+of their kind. `rewriting` is shared by all.
 """
 
 from dragoman_postgres.rewrite.tree import rewrite

@@ -45,7 +45,7 @@ def _alone(node: Any) -> None:
 
 
 def _first_of(value: Any, condition: Any, order: Any = None) -> Any:
-    """The first value, by `order`, of the rows in which `condition` is not NULL."""
+    """Return the first value, by `order`, of the rows in which `condition` is not NULL."""
     gathered = exp.ArrayAgg(this=exp.Order(this=value, expressions=[order]) if order is not None else value)
     known = exp.Where(this=exp.not_(exp.Is(this=condition, expression=exp.Null())))
     rows = exp.paren(exp.Filter(this=gathered, expression=known))
@@ -151,7 +151,7 @@ _PATH = re.compile(r"\$(?:\.[A-Za-z_]\w*|\[\d+\])+")
 
 
 def _json_text(node: Any, notes: Notes) -> Any:
-    """json_extract_scalar: a text, or NULL for what is no scalar."""
+    """Rewrite json_extract_scalar: a text, or NULL for a value that is not a scalar."""
     if not notes.trino:
         raise unsupported("JSON of this SQL", "Write the query in Postgres' own SQL.")
     keys = _keys(node.expression)
@@ -197,7 +197,7 @@ AGGREGATES: dict[type[Any], Rewriter] = {
 
 
 def rewrite_call(node: Any, notes: Notes) -> Any:
-    """A function that sqlglot has no class for."""
+    """Rewrite a function that sqlglot has no class for."""
     name = node.name.lower()
     if notes.sqlite and name == "total" and len(node.expressions) == 1:
         return _total(node, notes)

@@ -1,4 +1,4 @@
-"""Dates and times of the standard and of Trino. What only a column's type could tell is refused, not guessed."""
+"""Dates and times of the standard and of Trino. If only a column's type could decide, the query is refused."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _FUNCTIONS: dict[type[Any], str] = {
     exp.Hour: "HOUR", exp.Minute: "MINUTE", exp.Second: "SECOND",
 }  # fmt: skip
 _TRUNCATED = frozenset({"YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND"})
-# What strftime writes as digits, and the same for to_char.
+# Formats that strftime writes as digits, and their equivalents for to_char.
 _FORMATS = {
     "%Y": "YYYY", "%m": "MM", "%d": "DD", "%H": "HH24", "%M": "MI", "%S": "SS", "%j": "DDD", "%F": "YYYY-MM-DD",
     "%T": "HH24:MI:SS",
@@ -54,7 +54,7 @@ _CAST = "Say which: CAST(... AS date) or CAST(... AS timestamp)."
 
 
 def is_compared(node: Any) -> bool:
-    """Whether a value is only compared: there, a date and a timestamp of its midnight are the same."""
+    """Return whether a value is only compared: there, a date and a timestamp of its midnight are the same."""
     parent = parent_of(node)
     if isinstance(parent, (exp.Extract, *COMPARISONS)):
         return True
@@ -77,7 +77,7 @@ def _sum(node: Any, notes: Notes) -> Any:
     if MOMENTS & set(kinds):
         raise unsupported("A difference of dates, which is an interval in Trino,", "Use date_diff('day', a, b).")
     if NUMBERS.isdisjoint(kinds):
-        # One of dates would be a number of days; `1 *` lets Postgres say no.
+        # A difference of dates would be a number of days. `1 *` makes Postgres refuse it.
         notes.add("- is arithmetic on numbers here: use date_diff for dates.")
         node.set("expression", exp.Mul(this=number(1), expression=right))
     return node
@@ -95,7 +95,10 @@ def _move(node: Any, notes: Notes) -> Any:
 
 
 def type_like(moved: Any, moment: Any, unit: str, notes: Notes) -> Any:
-    """`moved`, a moment and an interval of `unit`, with the type of the moment. Postgres makes timestamps of dates."""
+    """Return `moved`, a moment plus an interval of `unit`, with the type of the moment.
+
+    Postgres turns dates into timestamps.
+    """
     kind = kind_of(moment)
     if kind == "date" and unit in _DAYS:
         return cast(moved, "date")
@@ -119,7 +122,7 @@ def _interval(node: Any, notes: Notes) -> Any:
 
 
 def _add(node: Any, notes: Notes) -> Any:
-    """date_add(unit, amount, moment)."""
+    """Rewrite date_add(unit, amount, moment)."""
     amount, unit = node.expression, _unit(node)
     if unit not in _UNITS:
         raise unsupported(f"date_add of {unit}", "Use year, quarter, month, week, day, hour, minute or second.")
@@ -138,7 +141,7 @@ def _unit(node: Any) -> str:
 
 
 def _difference_in(node: Any, notes: Notes) -> Any:
-    """date_diff(unit, a, b): whole units between two moments, whether dates or timestamps."""
+    """Rewrite date_diff(unit, a, b): whole units between two moments, dates or timestamps."""
     unit = _unit(node)
     if not notes.trino or unit not in _SECONDS:
         raise unsupported(f"date_diff of {unit}", "Use day, hour, minute or second.")
@@ -158,7 +161,7 @@ def _extract_field(field: str, moment: Any) -> Any:
 
 
 def _field(field: str, moment: Any) -> Any:
-    """A field as the whole number it is elsewhere; Postgres' extract gives a numeric."""
+    """Return a field as the whole number that it is elsewhere. Postgres' extract returns a numeric."""
     value = _extract_field(field, moment)
     return cast(call("trunc", value) if field == "SECOND" else value, "integer")
 
@@ -223,7 +226,7 @@ def _today(node: Any, notes: Notes) -> Any:
 
 
 def format_moment(form: Any, moment: Any, kind: str = "text") -> Any:
-    """A moment as text by a format of strftime. Raises `Unsupported` for a format that is not of digits only."""
+    """Return a moment as text in a format of strftime. Raises `Unsupported` unless the format has only digits."""
     if not isinstance(form, exp.Literal):
         raise unsupported("A format of dates that is computed", "Write it as a literal.")
     parts: list[str] = _FORMAT.findall(form.name)

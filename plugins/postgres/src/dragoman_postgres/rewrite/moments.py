@@ -1,4 +1,4 @@
-"""SQLite's functions of dates: texts there, timestamps here, and texts again where SQLite's caller sees one."""
+"""SQLite's date functions: texts there, timestamps here, and texts again in the result."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _MODIFIER = re.compile(r"([+-]?\d+) (second|minute|hour|day|month|year)s?")
 _STARTS = {"start of day": "day", "start of month": "month", "start of year": "year"}
 _NOTICE = "Dates are texts in SQLite: columns are read as timestamps, in UTC."
 _NAMES = frozenset({"date", "datetime", "time", "julianday", "unixepoch", "strftime"})
-# Formats that to_char has no word for, and the field they are.
+# Formats without an equivalent in to_char, and their fields.
 _FIELDS = {"%w": "DOW", "%u": "ISODOW", "%s": "EPOCH"}
 
 
 def _moment(arguments: list[Any], notes: Notes) -> Any:
-    """The timestamp that a time value and its modifiers mean."""
+    """Return the timestamp of a time value with its modifiers."""
     moment = _start(arguments[0], notes) if arguments else _now()
     for modifier in arguments[1:]:
         if not is_text(modifier):
@@ -82,7 +82,7 @@ def _modify(moment: Any, modifier: str) -> Any:
     interval = exp.Interval(this=text(f"{int(found[1])} {found[2]}"))
     if found[2] not in {"month", "year"}:
         return ours(exp.paren(exp.Add(this=moment, expression=interval)), "timestamp")
-    # SQLite carries the days that a month does not have over to the next one.
+    # SQLite carries days that a month does not have over to the next month.
     month = call("date_trunc", "month", moment, kind="timestamp")
     days = exp.paren(exp.Sub(this=moment.copy(), expression=month.copy()))
     return ours(
@@ -99,7 +99,7 @@ def _day(arguments: list[Any], notes: Notes) -> Any:
 
 
 def _instant(arguments: list[Any], notes: Notes) -> Any:
-    """A timestamp where it is compared with one, else the text that SQLite shows."""
+    """Return a timestamp where it is compared with one, else the text that SQLite shows."""
     moment = _moment(arguments, notes)
     shown = _as_text(moment.copy(), "YYYY-MM-DD HH24:MI:SS")
     shown.meta["moment"] = call("date_trunc", "second", moment, kind="timestamp")
@@ -145,23 +145,23 @@ _CALLS = {
 
 
 def rewrite_call(node: Any, notes: Notes) -> Any:
-    """A function that sqlglot has no class for."""
+    """Rewrite a function that sqlglot has no class for."""
     made = _CALLS.get(node.name.lower()) if notes.sqlite else None
     return made(list(node.expressions), notes) if made else node
 
 
 def date(node: Any, notes: Notes) -> Any:
-    """The date that SQLite's date gives."""
+    """Rewrite SQLite's date function to a date."""
     return _day([given for given in (node.this, *node.expressions) if given is not None], notes)
 
 
 def to_text(node: Any, notes: Notes) -> Any:
-    """The text that SQLite's strftime gives."""
+    """Rewrite SQLite's strftime function to a text."""
     return _strftime([node.args["format"], node.this], notes)
 
 
 def now(node: Any, notes: Notes) -> Any:
-    """The current time or date: SQLite's are of UTC."""
+    """Return the current time or date: SQLite's are in UTC."""
     return _day([], notes) if isinstance(node, exp.CurrentDate) else _instant([], notes)
 
 

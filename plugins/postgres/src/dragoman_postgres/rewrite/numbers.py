@@ -36,14 +36,14 @@ _NUMBER = re.compile(r"\s*[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\s*")
 
 
 def product(node: Any, notes: Notes) -> Any:
-    """Arithmetic whose sides are numbers; SQLite's texts become some, and its literals have 64 bits."""
+    """Rewrite arithmetic. SQLite's texts become numbers, and its literals have 64 bits."""
     for side in ("this", "expression"):
         node.set(side, _operand(node.args[side], notes))
     return _of_literals(node) if notes.sqlite else node
 
 
 def _of_literals(node: Any) -> Any:
-    """SQLite's arithmetic on literals: binary floats where one has decimals, and 64 bits for the others."""
+    """Rewrite SQLite's arithmetic on literals: binary floats if one has decimals, and otherwise 64 bits."""
     sides = {"this": node.this, "expression": node.expression}
     values = [value for side in sides.values() if (value := exact(side)) is not None]
     if len(values) < 2:
@@ -57,7 +57,7 @@ def _of_literals(node: Any) -> Any:
 
 
 def _operand(value: Any, notes: Notes) -> Any:
-    """A side of SQLite's arithmetic: a text that holds a number becomes one."""
+    """Rewrite a side of SQLite's arithmetic: a text that contains a number becomes one."""
     if not notes.sqlite or kind_of(value) != "text":
         return value
     if value.meta.get("digits"):
@@ -85,7 +85,7 @@ def _quotient_of_sqlite(node: Any, notes: Notes) -> Any:
                 "Write the number with a point (/ 7.0), or cast the other side to integer or real.",
             )
         notes.add("Division drops the fraction where both sides are of integer types.")
-    if isinstance(node, exp.Mod) and not exact(node.expression):  # sqlglot heeds this for /
+    if isinstance(node, exp.Mod) and not exact(node.expression):  # sqlglot handles this for /
         node.set("expression", exp.Nullif(this=node.expression, expression=number(0)))
     return node
 
@@ -102,13 +102,13 @@ def _quotient_of_trino(node: Any, notes: Notes) -> Any:
 
 
 def _may_be_sum(node: Any) -> bool:
-    """Whether a value may be a sum of integers: a bigint in Trino, a numeric in Postgres."""
+    """Return whether a value may be a sum of integers: a bigint in Trino, a numeric in Postgres."""
     names = _names_of_sums(node.root())
     return node.find(exp.Sum) is not None or not names.isdisjoint(c.name.lower() for c in node.find_all(exp.Column))
 
 
 def _names_of_sums(tree: Any) -> set[str]:
-    """The names that sums have in a query, or that are made of such names."""
+    """Return the names of sums in a query, and of values computed from them."""
     names: set[str] = set()
     found = -1
     while found < len(names):
@@ -123,7 +123,7 @@ def _names_of_sums(tree: Any) -> set[str]:
 
 
 def _quotient_of_sums(node: Any) -> Any:
-    """Without its fraction where both sides are whole numbers of an exact type, as sums of integers are."""
+    """Drop the fraction of a quotient if both sides are whole numbers of an exact type, as sums of integers are."""
     left, right = bare(node.this), bare(node.expression)
     whole = exp.and_(
         *(
@@ -162,7 +162,7 @@ def _round(node: Any, notes: Notes) -> Any:
 
 
 def _heed_binary(value: Any, digits: Any, notes: Notes) -> None:
-    """SQLite rounds the binary number next to a decimal one."""
+    """Handle binary numbers: SQLite rounds the binary number next to a decimal one."""
     if isinstance(digits, exp.Neg):
         raise unsupported("Rounding to tens or hundreds", "Divide, round, and multiply.")
     if digits is None:
@@ -207,7 +207,10 @@ def _shift(node: Any, notes: Notes) -> Any:
 
 
 def _extreme(node: Any, notes: Notes) -> Any:
-    """Postgres leaves out NULLs; Trino and SQLite answer NULL when one is."""
+    """Rewrite the largest or smallest value.
+
+    Postgres leaves out NULLs; Trino and SQLite return NULL if there is one.
+    """
     values = [node.this, *node.expressions]
     if notes.sqlite and len({kind_of(value) == "text" for value in values if kind_of(value)}) > 1:
         raise unsupported("The largest of a text and a number", "Give values of one type.")
@@ -258,7 +261,7 @@ def _cast_from_sqlite(node: Any, notes: Notes) -> Any:
 
 
 def _numeric(value: Any, notes: Notes) -> Any:
-    """`value`, about to become a number: SQLite would take what a text begins with, or 0."""
+    """Return `value` for use as a number. SQLite would take the number that a text begins with, or 0."""
     if is_text(value):
         if not _NUMBER.fullmatch(value.name):
             raise unsupported(f"A cast of the text {value.name[:20]!r} to a number", "Write a number.")
@@ -273,12 +276,12 @@ def _whole_of_sqlite(value: Any, notes: Notes) -> Any:
     if kind_of(value) == "integer" or value.meta.get("digits"):
         return cast(value, "bigint")
     if kind_of(value) != "decimal":
-        notes.add("A cast to an integer needs a number: Postgres refuses a text that is none. Doubles keep 15 digits.")
+        notes.add("A cast to an integer needs a number: Postgres refuses any other text. Doubles keep 15 digits.")
     return cast(call("trunc", cast(value, "numeric")), "bigint")
 
 
 def text_of_sqlite(value: Any, notes: Notes) -> Any:
-    """`value` as the text that SQLite makes of it."""
+    """Return `value` as the text that SQLite makes of it."""
     if kind_of(value) == "boolean":
         value = cast(value, "integer")
     if kind_of(value) == "real" or (exact(value) is not None and not is_integer(value) and _is_padded(value)):
@@ -342,7 +345,7 @@ def _timestamp_of_trino(node: Any, value: Any, sizes: list[Any]) -> Any:
 
 
 def _bits(node: Any, notes: Notes) -> Any:
-    """A function in Trino, an operator here: it needs parentheses."""
+    """Rewrite a function of Trino to an operator, which needs parentheses."""
     return exp.paren(node) if notes.trino else node
 
 

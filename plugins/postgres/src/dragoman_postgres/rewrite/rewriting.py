@@ -1,4 +1,4 @@
-"""What the rewrites share: how they refuse, what they note, what they know of a value, and how they build trees."""
+"""Shared code of the rewrites: refusals, notices, knowledge of values, and building trees."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SQLITE = frozenset({"sqlite"})
 
 @dataclass(frozen=True, slots=True)
 class Notes:
-    """What the tree was written in, and the notices its caller will read."""
+    """The SQL that the tree was written in, and the notices for the caller."""
 
     source: str
     notices: list[str]
@@ -29,12 +29,12 @@ class Notes:
 
     @property
     def trino(self) -> bool:
-        """Whether the source is Trino or one of its family."""
+        """Return whether the source is Trino or one of its family."""
         return self.source in TRINO
 
     @property
     def sqlite(self) -> bool:
-        """Whether the source is SQLite."""
+        """Return whether the source is SQLite."""
         return self.source in SQLITE
 
 
@@ -42,7 +42,7 @@ Rewriter = Callable[[Any, Notes], Any]
 
 
 def unsupported(what: str, instead: str) -> Unsupported:
-    """The refusal of a construct that Postgres would answer differently, or not at all."""
+    """Return the refusal of a construct that Postgres would answer differently, or not at all."""
     return Unsupported(f"{what} has no translation to Postgres.", suggestion=instead)
 
 
@@ -50,34 +50,34 @@ def unsupported(what: str, instead: str) -> Unsupported:
 
 
 def ours(node: Any, kind: str = "") -> Any:
-    """Mark a node as made here; `kind` says what it gives where later rewrites need to know."""
+    """Mark a node as created here. `kind`: the kind of its result, if later rewrites need to know it."""
     node.meta.update(ours=True, kind=kind)
     return node
 
 
 def is_ours(node: Any) -> bool:
-    """Whether a node was made here."""
+    """Return whether a node was created here."""
     return bool(node.meta.get("ours"))
 
 
 def call(name: str, *arguments: Any, kind: str = "") -> Any:
-    """A call of one of Postgres' functions."""
+    """Return a call of one of Postgres' functions."""
     given = [text(a) if isinstance(a, str) else number(a) if isinstance(a, int) else a for a in arguments]
     return ours(exp.Anonymous(this=name, expressions=given), kind)
 
 
 def text(value: str) -> Any:
-    """A text literal."""
+    """Return a text literal."""
     return exp.Literal.string(value)
 
 
 def number(value: object) -> Any:
-    """A number literal."""
+    """Return a number literal."""
     return exp.Literal.number(str(value))
 
 
 def cast(node: Any, to: str) -> Any:
-    """`node` cast to a type of Postgres, unless it is that already."""
+    """Return `node` cast to a type of Postgres, unless it has that type already."""
     return node if kind_of(node) == to and to in {"text", "date"} else ours(_cast(node, to), _kind_of_type(to))
 
 
@@ -86,41 +86,41 @@ def _cast(node: Any, to: str) -> Any:
 
 
 def binary_order(node: Any) -> Any:
-    """A text that compares by its bytes and knows ASCII letters only, whatever the database's collation."""
+    """Return a text that compares by its bytes and folds only ASCII letters, whatever the database's collation."""
     collation = exp.to_identifier("C", quoted=True)
     return ours(exp.paren(ours(exp.Collate(this=cast(node, "text"), expression=collation), "text")), "text")
 
 
 def bare(node: Any) -> Any:
-    """`node` without the parentheses around it."""
+    """Return `node` without the parentheses around it."""
     while isinstance(node, exp.Paren):
         node = node.this
     return node
 
 
 def parent_of(node: Any) -> Any:
-    """What a node stands in, beyond parentheses."""
+    """Return the parent of a node, beyond parentheses."""
     parent = node.parent
     while isinstance(parent, exp.Paren):
         parent = parent.parent
     return parent
 
 
-# What is known of a value
+# Knowledge of values
 
 
 def is_text(node: Any) -> bool:
-    """Whether a node is a text literal."""
+    """Return whether a node is a text literal."""
     return isinstance(node, exp.Literal) and bool(node.is_string)
 
 
 def is_integer(node: Any) -> bool:
-    """Whether a node is a whole number written as digits."""
+    """Return whether a node is a whole number written as digits."""
     return isinstance(node, exp.Literal) and not node.is_string and node.name.isdigit()
 
 
 def exact(node: Any) -> Decimal | None:
-    """The value of a number written as a literal, in parentheses and with a sign if it has them."""
+    """Return the value of a number literal, in parentheses and with a sign if it has them; else None."""
     node = bare(node)
     if isinstance(node, exp.Neg):
         inner = exact(node.this)
@@ -164,9 +164,9 @@ def _kind_of_type(name: str) -> str:
 
 
 def kind_of(node: Any) -> str:
-    """What a node gives: one of `_TYPES`, `number`, `interval`, `array`, or an empty text where its form does not tell.
+    """Return the kind of a node's value, or an empty text if its form does not show it.
 
-    `number` is a number of a type that is not known.
+    It is one of `_TYPES`, `number` (of an unknown type), `interval` or `array`.
     """
     node = bare(node)
     if node.meta.get("kind"):

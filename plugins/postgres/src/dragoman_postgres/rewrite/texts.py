@@ -1,4 +1,4 @@
-"""Texts: functions whose meaning differs in Postgres, and patterns."""
+"""Texts: functions with another meaning in Postgres, and patterns."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ from dragoman_postgres.rewrite.rewriting import (
 )
 from dragoman_postgres.rewrite.truth import ignoring_case
 
-# What Trino's trim() takes off, and Postgres' does not: the white space of Unicode at which a line may break.
+# The characters that Trino's trim() removes and Postgres' does not: Unicode white space at which a line may break.
 _SPACE = r"[\u0009-\u000d\u001c-\u0020\u1680\u2000-\u2006\u2008-\u200a\u2028\u2029\u205f\u3000]"
 _TRIMMING = {"LEADING": f"^{_SPACE}+", "TRAILING": f"{_SPACE}+$"}
 
 
 def _as_text(value: Any, notes: Notes) -> Any:
-    """`value` where a text is asked for: SQLite takes anything, Postgres texts only."""
+    """Return `value` where a text is required: SQLite takes anything, Postgres only texts."""
     plain = not notes.sqlite or kind_of(value) == "text" or isinstance(bare(value), exp.Null)
     return value if plain else text_of_sqlite(value, notes)
 
 
 def _on_texts(*names: str) -> Rewriter:
-    """A function whose arguments `names` are texts, and that means the same."""
+    """Return the rewriter of a function whose arguments `names` are texts, and that means the same."""
 
     def rewrite(node: Any, notes: Notes) -> Any:
         for name in names:
@@ -70,7 +70,7 @@ def _change_case(node: Any, notes: Notes) -> Any:
     elif is_text(node.this) and not node.this.name.isascii():
         raise unsupported("upper() or lower() of letters beyond ASCII", "Write the text itself.")
     elif notes.trino:
-        notes.add("Whether upper() and lower() change letters beyond ASCII is the database's collation's choice.")
+        notes.add("The database's collation decides whether upper() and lower() change letters beyond ASCII.")
     return node
 
 
@@ -93,7 +93,7 @@ def _substring(node: Any, notes: Notes) -> Any:
 
 
 def _is_positive(value: Any) -> bool:
-    """Whether a number cannot be negative."""
+    """Return whether a number cannot be negative."""
     value = bare(value)
     if isinstance(value, exp.Add):
         return _is_positive(value.this) and _is_positive(value.expression)
@@ -112,7 +112,7 @@ def _part(node: Any, notes: Notes) -> Any:
         raise unsupported("split_part() with a computed number", "Write the number, from 1.")
     if index.name == "1" or not notes.trino:
         return node
-    # Beyond the last part Trino gives NULL, Postgres an empty text.
+    # Beyond the last part Trino returns NULL, Postgres an empty text.
     parts = exp.paren(call("string_to_array", value, delimiter))
     return ours(exp.Bracket(this=parts, expressions=[index], offset=1), "text")
 
@@ -179,7 +179,10 @@ def _escape(node: Any, notes: Notes) -> Any:
 
 
 def _match(node: Any, escape: str, notes: Notes) -> Any:
-    """LIKE with its escape said: without ESCAPE, Trino and SQLite have none, Postgres a backslash."""
+    """Rewrite LIKE with an explicit escape.
+
+    Without ESCAPE, Trino and SQLite have no escape character, and Postgres has a backslash.
+    """
     value, pattern = node.this, node.expression
     if isinstance(pattern, (exp.Any, exp.All)):
         raise unsupported("LIKE ANY", "Write several LIKEs with OR.")
@@ -214,7 +217,10 @@ _ONE_WAY = re.compile(rf"\^?{_PIECE}*[*+?]?{_PIECE}*\$?")
 
 
 def _regex(pattern: Any, *, one_way: bool) -> Any:
-    """A pattern that both read alike; `one_way`: that has one match at a place, however long a match is taken."""
+    """Return a pattern that both read alike.
+
+    `one_way`: it has one match at a place, whether the longest or the shortest is taken.
+    """
     if not is_text(pattern) or not (_ONE_WAY if one_way else _SIMPLE).fullmatch(pattern.name):
         raise unsupported(
             "This regular expression",
@@ -226,7 +232,7 @@ def _regex(pattern: Any, *, one_way: bool) -> Any:
     written = re.sub(r"\\(.)", lambda found: "[0-9]" if found[1] == "d" else found[0], pattern.name)
     if written.endswith("$") and not written.endswith("\\$"):
         written = written[:-1] + r"(?=\n?$)"  # before a last line break, too
-    # Trino's . takes no line break, as with Postgres' (?p).
+    # Trino's . does not match a line break, as in Postgres with (?p).
     return text(("(?p)" if "." in written else "") + written)
 
 

@@ -1,8 +1,8 @@
-"""Rewrites a query that was written in another SQL, so that Postgres gives the answer its author meant, or refuses it.
+"""Rewrites a query from another SQL so that Postgres gives the intended answer, or refuses it.
 
-Every node of the tree is either known to mean the same in Postgres (`SAME`), or rewritten by a function of `REWRITES`;
-whatever is left after that is refused by name. Trino's family and SQLite are known; of any other SQL what all of them
-share is translated, with a notice.
+Every node of the tree is either known to mean the same in Postgres (`SAME`), or is rewritten by a function of
+`REWRITES`. Any other node is refused by name. Trino's family and SQLite are known. From any other SQL, the common part
+is translated, with a notice.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dragoman_postgres.rewrite.truth import TRUTH, number_truths, of_one_type
 
 UNKNOWN = "No translation rules cover this pair of dialects: check the result."
 
-# The frame of a query: clauses, names, joins and their kind.
+# The frame of a query: clauses, names, joins and the like.
 _STRUCTURE = (
     exp.Select, exp.From, exp.Join, exp.Where, exp.Group, exp.Having, exp.Order, exp.Ordered, exp.Limit, exp.Offset,
     exp.Fetch, exp.LimitOptions, exp.Union, exp.Intersect, exp.Except, exp.Subquery, exp.With, exp.CTE, exp.Values,
@@ -72,7 +72,7 @@ def _select(node: Any, notes: Notes) -> Any:
 
 
 def _no_bare_columns(node: Any) -> None:
-    """SQLite takes a column that is neither grouped nor aggregated, and picks a row for it."""
+    """Refuse a column that is neither grouped nor aggregated. SQLite picks a row for it."""
     group = node.args.get("group")
     shown = [column.unalias() for column in node.expressions]
     if not group and not any(_aggregates(column) for column in shown):
@@ -84,7 +84,7 @@ def _no_bare_columns(node: Any) -> None:
 
 
 def _no_names_of_results(node: Any) -> None:
-    """SQLite's HAVING may name a column of the result."""
+    """Refuse names of the result in HAVING, which SQLite allows."""
     having = node.args.get("having")
     named = {column.alias.lower() for column in node.expressions if isinstance(column, exp.Alias)}
     grouped = {_spell(key) for key in (node.args["group"].expressions if node.args.get("group") else ())}
@@ -156,7 +156,7 @@ def _name(node: Any, notes: Notes) -> Any:
 
 
 def _limit(node: Any, notes: Notes) -> Any:
-    """SQLite's LIMIT -1 is none."""
+    """Remove SQLite's LIMIT -1, which means no limit."""
     return exp.Limit(expression=exp.Null()) if notes.sqlite and isinstance(node.expression, exp.Neg) else node
 
 
@@ -188,18 +188,21 @@ _FOR_SQLITE = REWRITES | moments.MOMENTS_OF_SQLITE
 
 
 def rewrite(tree: Any) -> Any:
-    """Return the sqlglot tree to run on Postgres. Raises `Unsupported` for what Postgres cannot answer the same."""
+    """Return the sqlglot tree to run on Postgres.
+
+    Raises `Unsupported` for a query that Postgres would answer differently.
+    """
     notes = Notes(source=tree.meta.get("source", ""), notices=tree.meta.setdefault("notices", []))
     if not (notes.trino or notes.sqlite):
         notes.add(UNKNOWN)
     rewrites = _FOR_SQLITE if notes.sqlite else REWRITES
-    # Children first: a rewrite finds what is below it already rewritten.
+    # Children first: a rewrite finds the nodes below it already rewritten.
     for node in reversed(list(tree.walk())):
         found = rewrites.get(node.__class__)
         if found is None:
             continue
         parent, place, index = node.parent, node.arg_key, node.index
-        new = found(node, notes)  # may hold the node itself
+        new = found(node, notes)  # may contain the node itself
         if parent is None:
             tree = new
         elif new is not node:

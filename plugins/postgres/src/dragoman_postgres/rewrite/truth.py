@@ -1,4 +1,4 @@
-"""Comparisons and truth values. SQLite has no booleans, compares without regard to types, and dates as texts."""
+"""Comparisons and truth values. SQLite has no booleans, ignores types in comparisons, and compares dates as texts."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from dragoman_postgres.rewrite.rewriting import (
 
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _ORDERED = (exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Between)
-_COLLATION = "Texts compare and sort as the database's collation says, not by the codes of their letters."
+_COLLATION = "Texts compare and sort by the database's collation, not by the codes of their letters."
 
 
 def _compare(node: Any, notes: Notes) -> Any:
@@ -57,7 +57,7 @@ def _check(left: Any, right: Any) -> None:
 
 
 def _alike(side: Any, other: Any) -> Any:
-    """`side` in the form that compares with `other` as it does in SQLite."""
+    """Return `side` in the form that compares with `other` as in SQLite."""
     if other.meta.get("nocase") and not side.meta.get("nocase"):
         return ignoring_case(side)
     if kind_of(side) == "boolean" and kind_of(other) in NUMBERS:
@@ -70,7 +70,7 @@ def _alike(side: Any, other: Any) -> Any:
 
 
 def ignoring_case(value: Any) -> Any:
-    """`value` as a text in which ASCII letters have no case."""
+    """Return `value` as a text in which the case of ASCII letters is ignored."""
     return ours(call("lower", binary_order(value)), "text")
 
 
@@ -125,7 +125,7 @@ def _sort(node: Any, notes: Notes) -> Any:
 
 
 def _choose(node: Any, notes: Notes) -> Any:
-    """CASE and IF: SQLite lets every branch give another type."""
+    """Rewrite CASE and IF. In SQLite every branch may have another type."""
     if notes.sqlite and not isinstance(node.parent, exp.Case):
         branches = node.args["ifs"] if isinstance(node, exp.Case) else [node]
         of_one_type([*(b.args["true"] for b in branches), node.args.get("default") or node.args.get("false")])
@@ -136,7 +136,7 @@ def _choose(node: Any, notes: Notes) -> Any:
 
 
 def of_one_type(values: list[Any]) -> None:
-    """Raise `Unsupported` for texts among numbers, which SQLite takes anywhere."""
+    """Raise `Unsupported` for texts among numbers, which SQLite accepts anywhere."""
     kinds = {"number" if kind_of(v) in NUMBERS | {"boolean"} else kind_of(v) for v in values if v is not None}
     if {"text", "number"} <= kinds:
         raise unsupported("A value that may be a text or a number", "Give every branch the same type.")
@@ -149,7 +149,7 @@ def _coalesce(node: Any, notes: Notes) -> Any:
 
 
 def as_condition(value: Any) -> Any:
-    """`value` where a truth value is asked for: any number but 0 is true in SQLite."""
+    """Return `value` where a truth value is required: in SQLite any number but 0 is true."""
     kind = kind_of(value)
     if kind == "text":
         raise unsupported("A text as a truth value", "Compare it with something.")
@@ -163,7 +163,7 @@ def _clause(node: Any, notes: Notes) -> Any:
     return node
 
 
-# Where a truth value may stay one; anywhere else it is 1 or 0, as in SQLite.
+# Places where a truth value may stay one. Anywhere else it is 1 or 0, as in SQLite.
 _TRUTHFUL = (
     exp.And, exp.Or, exp.Not, exp.Where, exp.Having, exp.Join, exp.Is, exp.Select, exp.Alias, exp.Ordered, exp.Group,
     exp.LogicalAnd, exp.LogicalOr, exp.Filter, exp.Escape, exp.Distinct, exp.Tuple, exp.Cast,
@@ -171,7 +171,7 @@ _TRUTHFUL = (
 
 
 def number_truths(tree: Any) -> None:
-    """Turn SQLite's truth values into numbers where they are used as such."""
+    """Convert SQLite's truth values to numbers where they are used as such."""
     for node in list(tree.walk()):
         if isinstance(node, exp.Paren) or kind_of(node) != "boolean" or is_ours(node):
             continue
@@ -181,7 +181,7 @@ def number_truths(tree: Any) -> None:
 
 
 def _is_pair(parent: Any) -> bool:
-    """Whether two truth values are compared."""
+    """Return whether two truth values are compared."""
     return isinstance(parent, COMPARISONS) and kind_of(parent.this) == kind_of(parent.expression) == "boolean"
 
 

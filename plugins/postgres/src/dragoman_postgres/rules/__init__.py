@@ -1,4 +1,4 @@
-"""What a query may use, as data: policy.toml says it and why, the other files are what it makes of each server."""
+"""What a query may use, as data. policy.toml decides and gives reasons; the other files apply it to each server."""
 
 from __future__ import annotations
 
@@ -16,24 +16,30 @@ from dragoman_postgres.rules.policy import fits, patterns, read_policy
 from dragoman_postgres.searches import MAKERS
 
 MAJORS = (13, 14, 15, 16, 17, 18)
-"""The majors with a list of their own; every server is judged by all of them: what it lacks cannot be called there."""
+"""The major versions with a list of their own. Every server is judged by all lists: it cannot call what it lacks."""
 
 
-# The words of a type as text; quotes, which could hide a name, are not among them.
+# Characters of a type in a text. Quotes, which could hide a name, are not among them.
 _TYPE_TEXT = re.compile(r"[\w\s.,()\[\]]+", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """The lists of every server joined; names are as the server stores them.
+    """The lists of all servers, joined. Names are as the server stores them.
 
-    `functions`: by plain name, types written as functions too. `qualified`: by dotted name. `extension_functions` and
-    `extension_operators`: without schema, or with a usual one. `refused`: functions with one argument that (value).name
-    must not call. `relations`: the system's, dotted. `secret`: fits dotted names. `sampling`: those of `relations` that
-    show values in the columns `sampled`. `settings`: of SHOW. `telling`: patterns of functions that tell of an object
-    by its name or number. `naming`: types whose values are names; of `unqualified` ones no schema is part. `searching`:
-    functions whose first argument may be the name of a text search configuration. `mixing`: functions and
-    operators that give a literal the type of another argument, or make arrays and rows of it.
+    - `functions`: by plain name, including types written as functions.
+    - `qualified`: by dotted name.
+    - `extension_functions`, `extension_operators`: without schema, or with a usual one.
+    - `refused`: functions with one argument that (value).name must not call.
+    - `relations`: the system's, dotted.
+    - `secret`: matches dotted names of relations that stay closed.
+    - `sampling`: those of `relations` that show values in the columns `sampled`.
+    - `settings`: of SHOW.
+    - `telling`: patterns of functions that show an object by its name or number.
+    - `naming`: types whose values are names. The names of `unqualified` types have no schema.
+    - `searching`: functions whose first argument may be the name of a text search configuration.
+    - `mixing`: functions and operators that give a literal the type of another argument, or build arrays and rows from
+      it.
     """
 
     functions: frozenset[str]
@@ -55,17 +61,17 @@ class Allowed:
     searching: frozenset[str]
 
     def is_telling(self, name: str) -> bool:
-        """Whether a function, by its plain name, tells of objects by name or number."""
+        """Return whether a function, by its plain name, shows objects by name or number."""
         return fits(name, self.telling)
 
     def is_secret(self, dotted: str) -> bool:
-        """Whether a relation's dotted name is one that stays closed."""
+        """Return whether a relation's dotted name is one that stays closed."""
         return self.secret.fullmatch(dotted) is not None
 
 
 @functools.cache
 def load_allowed() -> Allowed:
-    """Return the shipped lists, read once."""
+    """Return the shipped lists. They are read once."""
     policy = read_policy()
     servers = [_read(f"{major}.toml") for major in MAJORS]
     extensions = _read("extensions.toml")
@@ -95,7 +101,7 @@ def load_allowed() -> Allowed:
     )
 
 
-# No deadline ends these functions: what they do for each character, or each node, must be little.
+# No deadline ends these functions, so their work per character, or per node, must be small.
 _SHORT = re.compile(r".{0,100}", re.DOTALL)
 _PLAIN_PATH = re.compile(
     r"(?=.{1,200}\Z)(?!.*//.*//)(?:[\w/.@*-]|:(?!:)|\[\d+\]|\[@[\w-]+(?:=['\"][^'\"]*['\"])?\]|(?:text|node)\(\))*"
@@ -107,7 +113,7 @@ def rules() -> Rules:
     lists = load_allowed()
     setting = re.compile("|".join(map(re.escape, lists.settings)), re.IGNORECASE)
     forms: dict[str, tuple[Form, ...]] = {
-        "ts_rewrite": ((_SHORT, _SHORT, _SHORT),),  # with two, the second is a query given as text
+        "ts_rewrite": ((_SHORT, _SHORT, _SHORT),),  # with two arguments, the second is a query given as text
         "ts_match_tt": ((None, _SHORT),),
         **dict.fromkeys(MAKERS, ((_SHORT,), (None, _SHORT))),
         "current_setting": ((setting,), (setting, None)),
@@ -132,17 +138,17 @@ def rules() -> Rules:
     )
 
 
-# Those that are no functions of one argument, or whose functions are listed as such.
+# Names that are not functions of one argument, or whose functions are listed as such.
 _OTHER_TYPES = frozenset("box int2vector line lseg name oidvector point".split())
-# A name without a schema is looked for in the visible ones and the system's only.
+# A name without a schema is looked up only in the visible schemas and the system's.
 _OBJECT = re.compile(r"(?:pg_catalog\.)?[a-z_][a-z0-9_$]*")
 _CONFIGURATION = re.compile(rf"\*|{_OBJECT.pattern}")
-# A reg* type reads the name of an object anywhere.
+# A reg* type reads the name of an object in any schema.
 _OWN_TYPE = re.compile(r"(?!\s*reg)[\w\s,()\[\]]+", re.ASCII | re.IGNORECASE)
 
 
 def _telling(lists: Allowed) -> Mapping[str, tuple[Form, ...]]:
-    """What tells of objects, and with which arguments it does not."""
+    """Return the functions that show objects, and the arguments with which they do not."""
     anything = tuple((None,) * count for count in range(5))
     forms: dict[str, tuple[Form, ...]] = {name: () for name in lists.functions if lists.is_telling(name)}
     forms |= dict.fromkeys(lists.naming, ((_OBJECT,),)) | dict.fromkeys(lists.unqualified, ())
@@ -154,7 +160,7 @@ def _telling(lists: Allowed) -> Mapping[str, tuple[Form, ...]]:
 
 
 def _anywhere(own: frozenset[str], extensions: frozenset[str]) -> frozenset[str]:
-    """Names with the schemas they may have; anybody's overload of a name of the system's may be in public."""
+    """Return names with the schemas they may have. Anybody's overload of a system name may be in public."""
     return frozenset(
         own
         | {f"pg_catalog.{name}" for name in own}

@@ -1,4 +1,4 @@
-"""What policy.toml makes of a live server's catalog: the shipped lists are written with it, and compared to it."""
+"""Applies policy.toml to a live server's catalog. The shipped lists are written with it, and compared with it."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from dragoman_postgres.rules.policy import Policy, fits, patterns
 
 Lists = dict[str, set[str]]
 
-# Every function by name; a name is as dangerous as its worst overload. `steady`: immutable or stable. `callable`: some
-# overload is, by SQL and without C strings. `single`: one such takes a single argument.
+# Every function by name. The worst overload decides. `steady`: immutable or stable. `callable`: some overload can be
+# called from SQL and without C strings. `single`: one of those takes a single argument.
 _FUNCTIONS = """
 SELECT p.proname AS name, e.extname AS extension,
        bool_and(p.provolatile <> 'v' AND p.prokind <> 'p') AS steady,
@@ -62,7 +62,7 @@ async def own(connection: asyncpg.Connection[asyncpg.Record], policy: Policy) ->
 
 
 async def extensions(connection: asyncpg.Connection[asyncpg.Record], policy: Policy) -> Lists:
-    """Return what a query may use of the well-known extensions this server has."""
+    """Return what a query may use of the well-known extensions of this server."""
     names = policy["extensions"]["names"].split()
     rows = [row for row in await connection.fetch(_FUNCTIONS, names) if row["extension"]]
     allowed, refused = _sort_out(rows, patterns(policy["extension-refused"]), patterns(policy["extension-volatile"]))

@@ -1,4 +1,4 @@
-"""policy.toml, read."""
+"""Reads policy.toml."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ def patterns(groups: Iterable[Mapping[str, str]]) -> tuple[str, ...]:
 
 
 def fits(name: str, wanted: Iterable[str]) -> bool:
-    """Whether a name fits one of the patterns."""
+    """Return whether a name matches one of the patterns."""
     return _one_of(tuple(wanted)).match(name) is not None
 
 
 @cache
 def _one_of(wanted: tuple[str, ...]) -> re.Pattern[str]:
-    """One expression for many patterns: a server's three thousand functions are looked at on the event loop."""
+    """Return one expression for many patterns: a server's three thousand functions are matched on the event loop."""
     return re.compile("|".join(map(translate, wanted)) or "(?!)")

