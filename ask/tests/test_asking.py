@@ -113,7 +113,7 @@ async def test_the_database_is_picked_and_the_reason_told(asking, shop, warehous
 
 async def test_a_database_that_is_not_there_is_not_picked(asking, shop, warehouse):
     async with asking([{"database": "secret", "reason": "", "clarify": ""}], shop, warehouse) as (gateway, _):
-        with pytest.raises(ModelError, match="not there"):
+        with pytest.raises(ModelError, match="does not exist"):
             await gateway.ask("How many bolts?")
 
 

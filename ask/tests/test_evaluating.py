@@ -120,7 +120,7 @@ NUMBERS = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE
 async def test_what_is_cut_is_never_taken_for_the_same(asking):
     """Both results begin with the same thousand rows; which others they have, nobody read."""
     told = await outcome(asking, query(NUMBERS.format(2000)), sql=NUMBERS.format(2500))
-    assert told.why == "not known: the case's own query has more rows than the 1000 that are read"
+    assert told.why == "unknown: the case's own query has more rows than the 1000 that are read"
     told = await outcome(asking, query(NUMBERS.format(2000)), sql=NUMBERS.format(1000))
     assert told.why == "other rows: expected 1000 rows of 1 columns, got more than 1000 rows of 1 columns"
 
@@ -131,10 +131,10 @@ def test_a_file_of_ones_own_is_read_and_its_mistakes_are_named(tmp_path):
     assert load_cases(str(file))[0].sql == "SELECT 1"
     for text, words in [
         ("- question: x\n", "neither sql"),
-        ("- quest: x\n", "no list"),
-        ("7", "no list"),
-        ("- [", "no list"),
-        ("- question: 2024-13-45\n", "no list"),
+        ("- quest: x\n", "not a list"),
+        ("7", "not a list"),
+        ("- [", "not a list"),
+        ("- question: 2024-13-45\n", "not a list"),
     ]:
         file.write_text(text)
         with pytest.raises(ConfigurationError, match=words):

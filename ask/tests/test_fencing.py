@@ -47,7 +47,7 @@ async def test_an_error_among_rows_is_told_by_its_code_alone(asking):
     failing = query("SELECT json_extract(name, '$') FROM customers")
     async with asking([failing, PEOPLE]) as (gateway, model):
         await gateway.ask("Who?")
-    assert "QUERY_ERROR: the database failed it while it ran." in model.last()
+    assert "QUERY_ERROR: the database raised an error while it ran." in model.last()
     assert "malformed" not in model.seen
 
 

@@ -18,7 +18,7 @@ async def test_a_right_answer_is_told_to_the_model_with_the_next_question(asking
         marked = await toolbox.call("rate_answer", {"question": "How many orders are there?", "right": True})
         assert marked.structured == {"kept": "shop.yaml"}
         await gateway.ask("How many orders are open?")
-    assert "answered right before" in model.last()
+    assert "answered correctly before" in model.last()
     assert "Question: How many orders are there?" in model.last()
     assert load_cases(str(tmp_path / "examples" / "shop.yaml")) == [
         Case(question="How many orders are there?", database="shop", sql=COUNT)

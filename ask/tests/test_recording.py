@@ -84,7 +84,7 @@ async def test_another_request_is_an_error_that_says_where_it_differs(asking, sh
         assert answered is not None
         assert answered.rows == [[200]]
     async with replaying(file, replace(shop, description="All of it")) as gateway:
-        with pytest.raises(ModelError, match="differs from what was at: -- All of it"):
+        with pytest.raises(ModelError, match="differs from the recorded ones at: -- All of it"):
             await gateway.ask("How many orders?")
 
 
@@ -148,7 +148,7 @@ async def test_exchanges_at_once_are_whole_lines(file):
 @pytest.mark.parametrize("text", ["{", '{"model": 7}', "[]\n"])
 async def test_a_file_that_holds_something_else_is_named_with_its_line(file, text):
     file.write_text(text)
-    with pytest.raises(ConfigurationError, match=r"exchanges\.jsonl:1 is no recorded exchange"):
+    with pytest.raises(ConfigurationError, match=r"exchanges\.jsonl:1 is not a recorded exchange"):
         await ReplayedModel("a:b", file).complete([Message("user", "x")], SHAPE, 1)
 
 

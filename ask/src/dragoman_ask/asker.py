@@ -1,4 +1,4 @@
-"""From a question to its answer: the database, its schema, a query, what it finds, and a better query if need be."""
+"""From a question to its answer: the database, its schema, a query, its result, and a better query if necessary."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ from dragoman_ask.trying import Tried, describe_findings, problem_of, try_query
 from dragoman_ask.writing import Conversation, begin, write
 
 WAIT = 30.0
-"""Seconds a question waits for others before it."""
+"""Seconds that a question waits for others before it."""
 LEVELS: tuple[Confidence, ...] = ("low", "medium", "high")
 REMEMBERED = 1_000
-"""Answers that can be marked right or wrong, the oldest forgotten first."""
+"""The number of answers that can be marked right or wrong. The oldest is dropped first."""
 LONGEST = 1_000
-"""Characters of what the model says to people."""
+"""The most characters of the model's text for people."""
 
 
 class ModelAsker:
-    """Answers questions by the configured model; see `dragoman.gateway.asking.Asker`.
+    """Answers questions with the configured model; see `dragoman.gateway.asking.Asker`.
 
-    `model`: another model than the configured one. Raises `ConfigurationError` for a provider that cannot be used.
+    `model`: replaces the configured one. Raises `ConfigurationError` for a provider that cannot be used.
     """
 
     def __init__(self, settings: ModelSettings, prompts_dir: Path | None = None, model: Model | None = None) -> None:
@@ -78,9 +78,9 @@ class ModelAsker:
             self._answers.popitem(last=False)
 
     async def rate(self, principal: Principal, question: str, *, right: bool) -> str:
-        """Mark the answer that a caller got to a question; return the name of the file it was added to.
+        """Mark the answer to a question of a caller; return the name of the file it was added to.
 
-        Raises `ParameterError` where there was none lately, `ConfigurationError` without a folder of examples.
+        Raises `ParameterError` if there was no recent one, `ConfigurationError` without a folder of examples.
         """
         answer = self._answers.get((principal.identity, question))
         if self._settings.examples_dir is None:
@@ -97,7 +97,10 @@ class ModelAsker:
 
 @dataclass(slots=True)
 class _Loop:
-    """Queries for one question on one database, until one answers it. `agreed`: the share of candidates that agree."""
+    """Writes queries for one question on one database, until one answers it.
+
+    `agreed`: the share of candidates that agree.
+    """
 
     session: Session
     opened: OpenDatabase
@@ -106,7 +109,7 @@ class _Loop:
     agreed: float = 1.0
 
     async def run(self) -> AskAnswer:
-        """Return the answer. Raises what the last query raised, or why there is none."""
+        """Return the answer. Raises what the last query raised, or why there is no answer."""
         await self.session.report(1, "reading the schema")
         conversation = await begin(self.session, self.opened, self.settings)
         attempt = 0
@@ -132,7 +135,7 @@ class _Loop:
         return await try_query(self.session, self.opened, written, self.settings)
 
     async def _elect(self, conversation: Conversation) -> Tried:
-        """Return, of several queries, one of those whose results most agree with."""
+        """Return one of several queries: one whose result most of them agree on."""
         number = self.settings.candidates
         written = await _finish(write(self.session, conversation.copy()) for _ in range(number))
         queries = [each for each in written if each.kind == "query"]
@@ -147,7 +150,7 @@ class _Loop:
         return next(each for each in tried if each.error is None and _ballot(each) == winner)
 
     async def _problem(self, tried: Tried) -> str:
-        """Return what is wrong with a query's answer, for the model; empty when it answers the question."""
+        """Return what is wrong with a query's answer, for the model; empty if it answers the question."""
         if tried.error is not None:
             return problem_of(tried, self.settings.send)
         if tried.result is None or not (tried.is_empty or self.settings.check == "always"):
@@ -182,14 +185,14 @@ class _Loop:
         )
 
     def _confidence(self, tried: Tried, attempts: int, doubt: str) -> Confidence:
-        """The model's own word, lowered by what speaks against it."""
+        """Return the model's own confidence, lowered by evidence against the answer."""
         level = LEVELS.index(tried.written.confidence)
         level -= (attempts > 1) + tried.is_empty + (self.agreed <= 0.5)
         return LEVELS[0 if doubt else max(level, 0)]
 
 
 async def _finish(writing: Iterable[Coroutine[Any, Any, Written]]) -> list[Written]:
-    """Return what all of them write; with the first that fails the others end, which the model would be paid for."""
+    """Return the replies of all works. If one fails, the others end, since the model would be paid for them."""
     tasks = [asyncio.ensure_future(each) for each in writing]
     try:
         return await asyncio.gather(*tasks)
@@ -200,10 +203,10 @@ async def _finish(writing: Iterable[Coroutine[Any, Any, Written]]) -> list[Writt
 
 
 def _check_kind(written: Written, database: str) -> None:
-    """Raise `AmbiguousQuery` or `Unsupported` where the model wrote no query."""
+    """Raise `AmbiguousQuery` or `Unsupported` if the model wrote no query."""
     text = display(written.text, LONGEST)
     if written.kind == "refuse":
-        raise Unsupported(text, suggestion="Ask for what the database holds: describe_table tells.")
+        raise Unsupported(text, suggestion="Ask about data in the database; describe_table shows it.")
     if written.kind == "clarify":
         raise AmbiguousQuery(text, context={"ask": text, "database": database})
     if written.kind == "look":
@@ -211,7 +214,7 @@ def _check_kind(written: Written, database: str) -> None:
 
 
 def _ballot(tried: Tried) -> str:
-    """What two queries have in common that give the same rows; where none ran, their text."""
+    """Return a text that is equal for queries with the same rows; if none ran, their text."""
     if tried.result is None:
         return tried.written.sql
     return ballot(tried.result.rows)

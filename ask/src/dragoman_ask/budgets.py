@@ -1,4 +1,4 @@
-"""What questions may use: tokens and money, for one question and for a caller's day (UTC)."""
+"""What questions may use: tokens and money, per question and per day of a caller (UTC)."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from dragoman_ask.models import Usage
 
 SECONDS_PER_DAY = 86_400
 LEAST_REPLY = 200
-"""Tokens of a reply; a question that has fewer left is not sent."""
+"""The least tokens of a reply. A question with fewer left is not sent."""
 MILLION = 1_000_000
 
 
 @dataclass(slots=True)
 class Day:
-    """What a caller has used today, and what replies under way may still take."""
+    """What a caller has used today, and what running requests may still use."""
 
     tokens: int = 0
     cost: float = 0.0
 
 
 class Budgets:
-    """Counts what every caller uses, in this process and since it began."""
+    """Counts what every caller uses, in this process, since its start."""
 
     def __init__(self, settings: ModelSettings, clock: Callable[[], float] = time.time) -> None:
         self._settings = settings
@@ -57,19 +57,22 @@ class Spending:
     reserved: int = field(default=0, init=False)
 
     def reserve(self, prompt: int) -> int:
-        """Return how many tokens the reply to a prompt of about so many tokens may have. Raises `QuotaExceeded`."""
+        """Return the tokens that a reply may have, given the approximate tokens of the prompt.
+
+        Raises `QuotaExceeded`.
+        """
         settings = self.settings
         reply = min(settings.max_tokens, settings.max_tokens_per_call - self.use.tokens - self.reserved - prompt)
         if reply < LEAST_REPLY or self._is_dear(prompt, reply, self.use.cost, settings.max_cost_per_call):
             raise QuotaExceeded(
-                "This question needs more of the model than one question may use.",
-                suggestion="Ask for less at once; the administrator can raise model.max_tokens_per_call.",
+                "This question needs more tokens or money than one question may use.",
+                suggestion="Ask a smaller question; the administrator can raise model.max_tokens_per_call.",
             )
         if settings.max_tokens_per_day is not None:
             reply = min(reply, settings.max_tokens_per_day - self.day.tokens - prompt)
         if reply < LEAST_REPLY or self._is_dear(prompt, reply, self.day.cost, settings.max_cost_per_day):
             raise QuotaExceeded(
-                "What you may use of the model today is used up.",
+                "Your quota of the model for today is used up.",
                 suggestion=f"Ask again in {self.seconds_left} seconds.",
                 context={"retry_after": self.seconds_left},
             )
@@ -79,7 +82,7 @@ class Spending:
         return reply
 
     def settle(self, prompt: int, reply: int, used: Usage | None) -> None:
-        """Put what was used in place of what was reserved; None: the call failed, and nothing is known of it."""
+        """Replace the reservation by the actual use; None: the call failed, and its use is unknown."""
         self.reserved -= prompt + reply
         self.use.calls += 1
         self.day.tokens -= prompt + reply

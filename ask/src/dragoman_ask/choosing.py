@@ -1,4 +1,4 @@
-"""Which database a question is about."""
+"""Chooses the database that a question is about."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from dragoman_ask.replies import Chosen
 from dragoman_ask.session import Session
 
 ROOM = 16_000
-"""Characters of all databases' descriptions and tables together."""
+"""The most characters of all databases' descriptions and tables together."""
 PATIENCE = 5.0
-"""Seconds that a database has to tell its tables."""
+"""Seconds that a database gets to list its tables."""
 
 
 async def choose(session: Session) -> tuple[str, str]:
-    """Return the database that a question is about, and why; the reason is empty where there is no choice.
+    """Return the database that a question is about, and the reason; the reason is empty if there is no choice.
 
-    Raises `AmbiguousQuery` where it may be several or none.
+    Raises `AmbiguousQuery` if it may be several or none.
     """
     gateway = session.gateway
     if session.question.database is not None or len(gateway.names) < 2:
@@ -35,12 +35,12 @@ async def choose(session: Session) -> tuple[str, str]:
         what = display(chosen.clarify, 500) if chosen.clarify else "Which database is meant?"
         raise AmbiguousQuery(what, context={"ask": what, "databases": list(gateway.names)})
     if chosen.database not in gateway.names:
-        raise ModelError("The model chose a database that is not there.", suggestion="Name the database.")
+        raise ModelError("The model chose a database that does not exist.", suggestion="Name the database.")
     return chosen.database, display(chosen.reason, 300)
 
 
 async def _describe(session: Session, name: str, room: int) -> str:
-    """One line: the database's name, its description, the names of its tables."""
+    """Return one line: the database's name, its description, the names of its tables."""
     try:
         opened = session.gateway.database(name)
         async with asyncio.timeout(PATIENCE):

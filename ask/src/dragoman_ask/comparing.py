@@ -1,4 +1,4 @@
-"""Whether two results say the same: as multisets of rows, whatever their columns are called and in whatever order."""
+"""Compares two results as multisets of rows, whatever the names and the order of their columns."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from typing import Any
 
 Rows = Sequence[Sequence[Any]]
 EXACT = 1e-9
-"""The tolerance for what sums of floating point differ by; whole numbers are then compared exactly."""
+"""The tolerance for sums of floating point numbers. Whole numbers are then compared exactly."""
 ALIGNMENTS = 200
-"""Ways to put one result's columns below the other's that are tried; more exist only where columns hold the same."""
+"""The number of column orders that are tried. There are more only if columns hold equal values."""
 _WHOLE = re.compile(r"[+-]?\d{1,39}")
 _NUMBER = re.compile(r"[+-]?\d{1,39}(\.\d+)?([eE][+-]?\d{1,3})?")
 
 
 def same_rows(expected: Rows, got: Rows, *, ordered: bool = False, tolerance: float = EXACT) -> bool:
-    """Whether two results hold the same rows, in the same order where that counts; numbers as close as told."""
+    """Return whether two results hold the same rows, in the same order if that counts. `tolerance`: for numbers."""
     if len(expected) != len(got) or (expected and len(expected[0]) != len(got[0])):
         return False
     one, other = _plain_rows(expected), _plain_rows(got)
@@ -31,7 +31,7 @@ def same_rows(expected: Rows, got: Rows, *, ordered: bool = False, tolerance: fl
 
 
 def ballot(rows: Rows) -> str:
-    """Return a text that results have in common that hold the same rows exactly."""
+    """Return a text that is equal for results with exactly the same rows."""
     plain = _plain_rows(rows)
     width = len(plain[0]) if plain else 0
     places = sorted(range(width), key=lambda place: sorted(repr(row[place]) for row in plain))
@@ -43,7 +43,7 @@ def _plain_rows(rows: Rows) -> list[list[Any]]:
 
 
 def _plain(value: Any) -> Any:
-    """A number as one, however the database writes it; everything else as it is."""
+    """Return a number as a number, however the database writes it; any other value unchanged."""
     if isinstance(value, str) and _WHOLE.fullmatch(value):
         return int(value)
     if isinstance(value, str) and len(value) < 80 and _NUMBER.fullmatch(value):
@@ -56,7 +56,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _align(one: Rows, other: Rows, tolerance: float) -> Iterator[tuple[int, ...]]:
-    """Yield, for each column of one result, which of the other's it may be: one that holds the same values."""
+    """Yield, for each column of one result, the columns of the other with the same values."""
     width = len(one[0]) if one else 0
     columns = [[[[row[place]] for row in rows] for place in range(width)] for rows in (one, other)]
     fitting = [
@@ -67,7 +67,7 @@ def _align(one: Rows, other: Rows, tolerance: float) -> Iterator[tuple[int, ...]
 
 
 def _choose(fitting: Sequence[Sequence[int]], taken: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
-    """Yield every way to take one place of each list, none twice."""
+    """Yield every way to choose one place of each list, none twice."""
     if len(taken) == len(fitting):
         yield taken
         return
@@ -81,7 +81,7 @@ def _equal_lists(one: Rows, other: Rows, tolerance: float) -> bool:
 
 
 def _equal_multisets(one: Rows, other: Rows, tolerance: float) -> bool:
-    """Whether rows can be paired so that all pairs are equal."""
+    """Return whether rows can be paired so that all pairs are equal."""
     groups, others = _group(one), _group(other)
     if {key: len(rows) for key, rows in groups.items()} != {key: len(rows) for key, rows in others.items()}:
         return False
@@ -89,7 +89,7 @@ def _equal_multisets(one: Rows, other: Rows, tolerance: float) -> bool:
 
 
 def _group(rows: Rows) -> dict[tuple[Any, ...], list[list[Any]]]:
-    """The numbers of rows, by what else stands in them."""
+    """Group the numbers of rows by their other values."""
     groups = defaultdict[tuple[Any, ...], list[list[Any]]](list)
     for row in rows:
         numbers = [value for value in row if _is_number(value)]
@@ -98,7 +98,10 @@ def _group(rows: Rows) -> dict[tuple[Any, ...], list[list[Any]]]:
 
 
 def _pair(one: list[list[Any]], other: list[list[Any]], tolerance: float) -> bool:
-    """Whether rows of numbers can be paired: place by place when sorted, else each with the first that is close."""
+    """Return whether rows of numbers can be paired.
+
+    They are paired by place when sorted, or else each with the first one that is close.
+    """
     one, other = sorted(one), sorted(other)
     if _equal_lists(one, other, tolerance):
         return True
@@ -119,5 +122,5 @@ def _equal(one: Any, other: Any, tolerance: float) -> bool:
     if not (_is_number(one) and _is_number(other)):
         return bool(one == other)
     if tolerance <= EXACT and isinstance(one, int) and isinstance(other, int):
-        return one == other  # identifiers of ten digits are not the same because they are close
+        return one == other  # identifiers of ten digits are not equal because they are close
     return math.isclose(one, other, rel_tol=tolerance, abs_tol=tolerance)

@@ -1,4 +1,4 @@
-"""The file that descriptions are written into: markdown as `knowledge.files` takes it. What stands there is kept."""
+"""The file that descriptions are written to: markdown for `knowledge.files`. Its existing text is kept."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dragoman.meaning.values import WrongFile
 from dragoman.private import write_private
 
 LONGEST = 300
-"""Characters of one description."""
+"""The most characters of one description."""
 _HEADING = re.compile(r"#{1,2}[ \t]")
 _SILENT = "nothing to say of "
 _QUOTED = re.compile("`([^`]+)`")
@@ -24,10 +24,10 @@ _ANY_HEADING = re.compile(r"#{1,3}[ \t]")
 
 @dataclass(slots=True)
 class NewText:
-    """What is to be added of one table. `values`: of those columns that hold nothing else.
+    """The text to add about one table. `values`: of columns that hold nothing else.
 
-    `verdicts`: for people, why a column's values are such a list or are none. `silent`: columns of which there is
-    nothing to say, so that nobody asks again.
+    - `verdicts`: for people, why a column's values are such a list or not.
+    - `silent`: columns about which there is nothing to say, so that nobody asks again.
     """
 
     description: str = ""
@@ -38,9 +38,9 @@ class NewText:
 
 
 class DescribedFile:
-    """One file. `origin`: what wrote, and when; it stands behind every line that is added.
+    """One file. `origin`: the writer and the time, added after every new line.
 
-    Raises `ConfigurationError` when made, where the file is there and cannot be read.
+    Raises `ConfigurationError` when created, if the file exists and cannot be read.
     """
 
     def __init__(self, path: Path, database: str, origin: str) -> None:
@@ -51,7 +51,7 @@ class DescribedFile:
         self._lines += [""] if self._lines and self._lines[-1] else []
 
     def meaning(self) -> Meaning:
-        """Return what the file tells now. Raises `ConfigurationError`."""
+        """Return the contents of the file. Raises `ConfigurationError`."""
         try:
             return read("\n".join(self._lines), self.path.name)
         except WrongFile as wrong:
@@ -60,12 +60,12 @@ class DescribedFile:
             ) from None
 
     def add_about(self, text: str) -> None:
-        """Add what the database is, below the title."""
+        """Add the description of the database, below the title."""
         first = next((place for place, line in enumerate(self._lines) if line.startswith("# ")), -1)
         self._lines[first + 1 : first + 1] = ["", one_line(text) + self._mark]
 
     def add_table(self, name: str, new: NewText) -> None:
-        """Add what is new of a table, below what the file has of it."""
+        """Add new text about a table, after the existing text."""
         told = {**dict.fromkeys(new.values, ""), **new.columns}
         items = [
             f"- `{column}`:{_indent(one_line(text))}{_braces(new.values.get(column, ()))}{self._mark}"
@@ -87,7 +87,7 @@ class DescribedFile:
         self._insert(self._section("## Examples"), block, _HEADING)
 
     def silent_columns(self, name: str) -> frozenset[str]:
-        """Return the columns of a table of which there was nothing to say."""
+        """Return the columns of a table about which there was nothing to say."""
         heading = f"### {name}"
         if heading not in self._lines:
             return frozenset()
@@ -97,11 +97,11 @@ class DescribedFile:
         return frozenset(column for mark in marks for column in _QUOTED.findall(mark))
 
     def _remark(self, text: str) -> str:
-        """A line for people alone."""
+        """Return a line for people alone."""
         return f"<!-- {self._origin}: {text} -->"
 
     def write(self) -> None:
-        """Put the file in the place of the old one, whole. Raises `ConfigurationError` where it cannot be written."""
+        """Replace the file atomically. Raises `ConfigurationError` if it cannot be written."""
         self.meaning()
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -111,13 +111,13 @@ class DescribedFile:
             raise ConfigurationError(f"{self.path.name} cannot be written ({error.strerror}).") from None
 
     def _section(self, heading: str) -> int:
-        """The line of a section, which is added where there is none."""
+        """Return the line of a section, which is added if it is missing."""
         if heading not in self._lines:
             self._lines += [heading, ""]
         return self._lines.index(heading)
 
     def _insert(self, start: int, lines: Sequence[str], until: re.Pattern[str]) -> None:
-        """Insert lines at the end of the part that begins at a line."""
+        """Insert lines at the end of the section that begins at a line."""
         end, fenced = start + 1, False
         while end < len(self._lines) and (fenced or not until.match(self._lines[end])):
             fenced ^= self._lines[end].startswith("```")
@@ -136,7 +136,7 @@ def _read(path: Path) -> str:
 
 
 def one_line(text: str) -> str:
-    """Return a model's text as it may stand in the file: one line that is nothing but text, and not long."""
+    """Return a model's text for the file: one short line that is only text."""
     plain = " ".join(re.sub(r"<!--|-->|[{}`\x00-\x1f]", " ", text).split()).lstrip("#-*+>~ ")
     return plain[:LONGEST]
 
@@ -150,5 +150,5 @@ def _braces(values: Sequence[str]) -> str:
 
 
 def names_of(meaning: Meaning) -> Mapping[str, frozenset[str]]:
-    """Return which tables and columns a file tells of, all in lower case."""
+    """Return the tables and columns that a file describes, all in lower case."""
     return {".".join(table.name).casefold(): frozenset(table.columns) for table in meaning.tables}

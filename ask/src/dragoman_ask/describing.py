@@ -1,4 +1,4 @@
-"""`dragoman learn --describe`: what nobody has written of a database, written by the model for people to review."""
+"""`dragoman learn --describe`: the model describes what nobody has described, and people review it."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from dragoman_ask.providers import make_model
 from dragoman_ask.session import Session
 
 EXAMPLES = 5
-"""Example questions that are asked for."""
+"""The number of example questions that are asked for."""
 UNIQUE = 0.5
-"""A column with more different values than this share of its rows is no list of kinds."""
+"""A column with more different values than this share of its rows is not a list of kinds."""
 _log = logging.getLogger(__name__)
 
 
 class ColumnText(msgspec.Struct, forbid_unknown_fields=True):
-    """What a column means; empty where its name says it all."""
+    """The meaning of a column; empty if its name says everything."""
 
     name: str
     description: str
@@ -51,7 +51,7 @@ class Kinds(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class Described(msgspec.Struct, forbid_unknown_fields=True):
-    """What a table holds."""
+    """The description of a table."""
 
     description: str
     columns: list[ColumnText]
@@ -66,7 +66,7 @@ class ExampleText(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class Overview(msgspec.Struct, forbid_unknown_fields=True):
-    """What a database is, and what may be asked of it."""
+    """The description of a database, and questions that it can answer."""
 
     description: str
     examples: list[ExampleText]
@@ -74,7 +74,7 @@ class Overview(msgspec.Struct, forbid_unknown_fields=True):
 
 @dataclass(slots=True)
 class Learned:
-    """How much was written, and what was dropped because it failed."""
+    """The number of descriptions, and of examples that were dropped because they failed."""
 
     tables: int = 0
     columns: int = 0
@@ -83,7 +83,7 @@ class Learned:
 
 
 class Describer:
-    """Describes one database. The model is told what `send` allows and nothing else; the caller is the local one."""
+    """Describes one database. The model sees only what `send` allows. The caller is the local one."""
 
     def __init__(self, gateway: Gateway, name: str, settings: ModelSettings, path: Path, model: Model) -> None:
         self._gateway = gateway
@@ -96,7 +96,10 @@ class Describer:
         self.learned = Learned()
 
     async def run(self, advance: Callable[[int], None]) -> Learned:
-        """Describe what nobody has; the file is written after every table. Raises what stops all of it."""
+        """Describe what nobody has described. The file is written after every table.
+
+        Raises errors that stop all of it.
+        """
         tables = (await self._opened.catalog.snapshot()).listed
         for table in tables:
             await self._describe(table)
@@ -152,7 +155,7 @@ class Describer:
         self.learned.columns += len(texts.keys() | values.keys())
 
     async def _overview(self) -> None:
-        """What the database is, and examples; only what there is none of."""
+        """Add the description of the database, and examples, if there are none."""
         meaning = self._file.meaning()
         wants_about = not (self._opened.config.description or meaning.about)
         if not wants_about and (meaning.examples or await self._opened.written.examples()):
@@ -165,7 +168,7 @@ class Describer:
                 await self._try(example)
 
     async def _try(self, example: ExampleText) -> None:
-        """Add an example whose query runs and finds something."""
+        """Add an example if its query runs and finds something."""
         sql = example.sql.strip().rstrip(";")
         try:
             result = await self._gateway.query(self._opened.config.name, sql, limit=1, principal=LOCAL, tool="ask")
@@ -187,7 +190,7 @@ class Describer:
         lists: Mapping[str, Sequence[str]],
         **values: str,
     ) -> ReplyT:
-        """Ask the model about tables, or about the database; one record of the audit for each reply.
+        """Ask the model about tables, or about the database. Each reply gets one record in the audit.
 
         `lists`: names that others chose, which stand in the prompt between marks.
         """
@@ -216,13 +219,13 @@ def _lacks(column: TableColumn) -> bool:
 
 
 def _is_odd(table: Table) -> bool:
-    """Whether a table's name cannot stand in a heading."""
+    """Return whether a table's name cannot be a heading."""
     relation = table.relation
     return any(set(part) & set('."`') for part in (relation.name, relation.schema, relation.catalog) if part)
 
 
 def _candidates(table: Table, columns: Sequence[TableColumn], insight: Insight) -> dict[str, ColumnProfile]:
-    """The columns whose values may be a fixed list: all of them known and harmless, each standing for several rows."""
+    """Return the columns whose values may be a fixed list: all of them known and harmless, each in several rows."""
     keys = {name for key in table.foreign_keys for name in key.columns} | {*table.primary_key}
     found: dict[str, ColumnProfile] = {}
     for column in columns:
@@ -237,10 +240,10 @@ def _candidates(table: Table, columns: Sequence[TableColumn], insight: Insight) 
 
 
 async def describe(gateway: Gateway, name: str, path: Path, advance: Callable[[int], None]) -> list[str]:
-    """Describe a database into a file; return what to tell the person who asked for it.
+    """Describe a database into a file. Return the messages for the person who asked for it.
 
-    Raises `ConfigurationError` where no model is configured, `ModelError`, `QuotaExceeded`; what was described by then
-    stands in the file.
+    Raises `ConfigurationError` if no model is configured, `ModelError`, `QuotaExceeded`. The file then has what was
+    described before.
     """
     settings = gateway.configuration.model
     if settings is None:

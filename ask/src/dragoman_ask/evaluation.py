@@ -1,4 +1,4 @@
-"""How often questions are answered right: users' own pairs of a question and a query, run against the real database."""
+"""Measures how often questions are answered correctly: users' questions with queries, run on the real database."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from dragoman.telemetry import ModelUse
 from dragoman_ask.comparing import EXACT, same_rows
 
 SHIPPED = ("chinook", "demo")
-"""Ready sets, by name."""
+"""The shipped sets of questions, by name."""
 
 
 class Case(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
-    """A question, and the query whose rows answer it; or what should come instead: `other` rows than the query's.
+    """A question, and the query whose rows answer it, or what is expected instead: `other` rows than the query's.
 
-    `order`: the rows must come in the same order. `tolerance`: by which numbers may differ.
+    `order`: the rows must come in the same order. `tolerance`: by how much numbers may differ.
     """
 
     question: str
@@ -39,7 +39,7 @@ class Case(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of one case in one run. `why`: what was wrong, empty when it was right."""
+    """The outcome of one case in one run. `why`: what was wrong; empty if it was right."""
 
     case: Case
     why: str
@@ -49,7 +49,7 @@ class Outcome:
 
     @property
     def right(self) -> bool:
-        """Whether the answer was what the case expects."""
+        """Whether the answer was as the case expects."""
         return not self.why
 
 
@@ -61,12 +61,12 @@ class Report:
 
     @property
     def accuracy(self) -> float:
-        """The share of outcomes that were right."""
+        """The share of correct outcomes."""
         return sum(outcome.right for outcome in self.outcomes) / max(len(self.outcomes), 1)
 
     @property
     def use(self) -> ModelUse:
-        """What all of it used of the model."""
+        """The total use of the model."""
         total = ModelUse("")
         for use in (outcome.use for outcome in self.outcomes if outcome.use):
             total.name = use.name
@@ -89,7 +89,7 @@ class Report:
 
 
 def load_cases(name: str) -> list[Case]:
-    """Return the cases of a YAML file, or of a ready set. Raises `ConfigurationError`, naming the entry."""
+    """Return the cases of a YAML file, or of a shipped set. Raises `ConfigurationError`, which names the entry."""
     import yaml
 
     shipped = name in SHIPPED and not Path(name).exists()
@@ -103,7 +103,7 @@ def load_cases(name: str) -> list[Case]:
         ) from None
     except (yaml.YAMLError, ValueError) as error:
         raise ConfigurationError(
-            f"{name} is no list of cases: {error}", suggestion="Each has question, and sql or expect."
+            f"{name} is not a list of cases: {error}", suggestion="Each case has question, and sql or expect."
         ) from None
     if lacking := [case.question for case in cases if case.expect in ("rows", "other") and not case.sql]:
         raise ConfigurationError(f"{name}: {lacking[0]!r} has neither sql nor expect.", suggestion="Add one of them.")
@@ -137,7 +137,7 @@ def _judge(case: Case, expected: Result | None, result: Result | None) -> str:
     if expected is None or case.expect in ("clarify", "refuse"):
         return f"an answer where a {'question back' if case.expect == 'clarify' else 'refusal'} was expected"
     if expected.truncated is not None:
-        return f"not known: the case's own query has more rows than the {expected.row_count} that are read"
+        return f"unknown: the case's own query has more rows than the {expected.row_count} that are read"
     same = result.truncated is None and same_rows(
         expected.rows, result.rows, ordered=case.order, tolerance=case.tolerance
     )

@@ -1,7 +1,7 @@
-"""Answers that somebody marked: right ones are examples for later questions, wrong ones are cases for `dragoman eval`.
+"""Answers that somebody marked. Right ones are examples for later questions; wrong ones are cases for `dragoman eval`.
 
-Both are YAML lists that people can read and change, `NAME.yaml` and `NAME.wrong.yaml` in the configured folder, in the
-form that `dragoman eval` takes.
+Both are YAML lists that people can read and edit, `NAME.yaml` and `NAME.wrong.yaml` in the configured folder, in the
+format of `dragoman eval`.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ SHOWN = 3
 
 
 def add(folder: Path, database: str, question: str, sql: str, *, right: bool) -> str:
-    """Add a marked answer to its file and take back the opposite mark; return the file's name.
+    """Add a marked answer to its file and remove the opposite mark; return the file's name.
 
-    Raises `ConfigurationError` where that fails.
+    Raises `ConfigurationError` if that fails.
     """
     file, other = _file(folder, database, right=right), _file(folder, database, right=not right)
     entry = _entry(database, question, sql, right=right)
@@ -51,7 +51,7 @@ def _entry(database: str, question: str, sql: str, *, right: bool) -> str:
 
 
 def _take_back(path: Path, entry: str) -> None:
-    """Remove an entry as it was added. The rest of the file, which people may have changed, stays as it is."""
+    """Remove an entry as it was added. The rest of the file, which people may have edited, does not change."""
     text = _read(path)
     if text == entry:
         path.unlink()
@@ -64,7 +64,7 @@ def _read(path: Path) -> str:
 
 
 def _load_marked(folder: Path | None, database: str) -> list[Case]:
-    """The answers of a database that were marked right."""
+    """Return the answers of a database that were marked right."""
     file = None if folder is None else _file(folder, database, right=True)
     if file is None or not file.is_file():
         return []
@@ -76,7 +76,7 @@ def _load_marked(folder: Path | None, database: str) -> list[Case]:
 
 
 async def tell(session: Session, opened: OpenDatabase, folder: Path | None) -> str:
-    """Return the examples that fit the question, as the model sees them; only those that the caller may run now."""
+    """Return the examples that match the question, as the model sees them; only those that the caller may run now."""
     written = [Case(question=each.question, sql=each.sql) for each in await opened.written.examples()]
     marked = await asyncio.to_thread(_load_marked, folder, opened.config.name)
     nearest = rank(session.question.text, [*marked, *written], lambda case: case.question)[:SHOWN]
@@ -85,11 +85,11 @@ async def tell(session: Session, opened: OpenDatabase, folder: Path | None) -> s
         return ""
     told = "\n\n".join(f"Question: {case.question}\nQuery: {case.sql.strip()}" for case in cases)
     fenced = session.fence.around(told, "examples")
-    return f"Questions that were answered right before:\n\n{fenced}"
+    return f"Questions that were answered correctly before:\n\n{fenced}"
 
 
 async def _runs(session: Session, opened: OpenDatabase, sql: str) -> bool:
-    """Whether the caller may run a query, and the database would: what it names may be gone, or not be theirs."""
+    """Return whether the caller may run a query, and the database compiles it: names in it may be gone, or hidden."""
     try:
         await session.gateway.query(opened.config.name, sql, limit=1, principal=session.question.principal, tool="ask")
     except DragomanError:

@@ -1,4 +1,4 @@
-"""The part of a database's schema that a model sees: all of a small one, of a large one what fits the question."""
+"""The part of a database's schema that a model sees: all of a small one; of a large one what matches the question."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from dragoman.model import Table
 
 Send = Literal["schema", "values", "rows"]
 ROOM = 12_000
-"""Characters of the tables that are shown with their columns: some sixty tables."""
+"""The most characters of the tables that are shown with their columns: some sixty tables."""
 LISTED = 4_000
-"""Characters of the names of the other tables."""
+"""The most characters of the names of the other tables."""
 MATCHES = 200
 BEST = 10
-"""Of the tables that fit best, those they are joined to are shown too."""
+"""The number of best matching tables whose joined tables are shown too."""
 _COMMON = frozenset(
     "a about after all also an and any are as at be before between by can did do does each for from give had has have"
     " how i in is it its last list many me more most much no not of on or our over per please show than that the their"
@@ -29,7 +29,7 @@ _COMMON = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """What a model sees of a schema: tables as annotated SQL, and the names of others."""
+    """The part of a schema that a model sees: tables as annotated SQL, and the names of others."""
 
     text: str
     others: Mapping[str, Table]
@@ -67,13 +67,13 @@ async def link(opened: OpenDatabase, question: str, send: Send) -> Schema:
 
 
 def _size(table: Table) -> int:
-    """About how many characters a table takes, without writing it."""
+    """Return about how many characters a table takes, without writing it."""
     columns = sum(20 + len(column.name) + len(column.comment or "") for column in table.columns)
     return 40 + columns + 60 * sum(not index.primary for index in table.indexes)
 
 
 async def _rank(opened: OpenDatabase, question: str) -> Sequence[Table]:
-    """Return the tables that fit a question, best first, with those they are joined to."""
+    """Return the tables that match a question, best first, with those they are joined to."""
     words = " ".join(word for word in question.replace("_", " ").split() if word.lower().strip("?,.!") not in _COMMON)
     matches, _ = await opened.catalog.search(words, limit=MATCHES)
     snapshot = await opened.catalog.snapshot()
@@ -85,7 +85,10 @@ async def _rank(opened: OpenDatabase, question: str) -> Sequence[Table]:
 
 
 async def tell(opened: OpenDatabase, tables: Sequence[Table], send: Send) -> str:
-    """Return tables as annotated SQL with their indexes: with what they hold only where that may be sent."""
+    """Return tables as annotated SQL with their indexes.
+
+    Facts about their contents are included only if those may be sent.
+    """
     insights = await opened.insights(tables)
     told = {relation: _redact(insight, send) for relation, insight in insights.items()}
     namespace = opened.catalog.namespace
@@ -93,10 +96,10 @@ async def tell(opened: OpenDatabase, tables: Sequence[Table], send: Send) -> str
 
 
 def _write(table: Table, namespace: Namespace, insight: Insight) -> str:
-    """A table with those of its indexes that are no keys: a query had better filter by their columns."""
+    """Return a table with its indexes that are not keys: a query should filter by their columns."""
     return "\n".join([as_sql(table, namespace, insight), *indexes_sql(table, namespace)])
 
 
 def _redact(insight: Insight, send: Send) -> Insight:
-    """Without profiles, which tell of rows, unless values may be sent."""
+    """Return an insight without profiles, which show contents, unless values may be sent."""
     return insight if send != "schema" else replace(insight, profiles={})

@@ -1,4 +1,4 @@
-"""What a language model is here: messages in, one JSON object of a given shape out, with the tokens it took."""
+"""The interface of a language model: messages in, one JSON object of a given shape out, with the tokens used."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from dragoman.errors import ModelError
 Role = Literal["system", "user", "assistant"]
 ReplyT = TypeVar("ReplyT", bound=msgspec.Struct)
 CHARACTERS_PER_TOKEN = 4
-"""About, for what no server has counted."""
+"""The approximate characters of a token, for texts that no server has counted."""
 MOST_TOKENS = 32
-"""Tokens for each that was guessed: one for every byte, and as many again for what a server puts around a text."""
+"""The most tokens per estimated one: one for every byte, and as many again for what a server adds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens that went in and came out."""
+    """Tokens of prompt and reply."""
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -36,7 +36,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """A reply, as text that should be JSON, and what it took."""
+    """A reply, as text that should be JSON, and the tokens used."""
 
     text: str
     usage: Usage
@@ -44,7 +44,7 @@ class Completion:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What a reply must be: a name and a JSON Schema of an object."""
+    """The shape of a reply: a name and a JSON Schema of an object."""
 
     name: str
     schema: dict[str, Any]
@@ -54,7 +54,7 @@ class Model(Protocol):
     """A language model. Makes no connection before its first use."""
 
     async def complete(self, messages: Sequence[Message], shape: Shape, max_tokens: int) -> Completion:
-        """Return the model's reply. Cancelling ends the request. Raises `ModelError`, in words without secrets."""
+        """Return the model's reply. Cancelling ends the request. Raises `ModelError`, whose message has no secrets."""
         ...
 
     async def aclose(self) -> None:
@@ -68,9 +68,9 @@ def estimate(messages: Sequence[Message]) -> int:
 
 
 def check_usage(prompt: object, reply: object, guess: int, text: str, max_tokens: int) -> Usage:
-    """Return what a server says that it took, where that can be, else a guess: limits are kept by these numbers.
+    """Return the use that a server reports, if it is plausible, else an estimate: limits depend on these numbers.
 
-    `guess`: about how many tokens the prompt took. `max_tokens`: what the reply might take, its thinking with it.
+    `guess`: the approximate tokens of the prompt. `max_tokens`: the most tokens of the reply, including its thinking.
     """
     said = len(text) // CHARACTERS_PER_TOKEN + 1
     return Usage(_check_count(prompt, guess, 0), _check_count(reply, said, max_tokens))
@@ -81,20 +81,20 @@ def _check_count(told: object, guess: int, allowed: int) -> int:
 
 
 def shape_of(kind: type[msgspec.Struct]) -> Shape:
-    """Return the shape of a reply that is read as `kind`, whose fields are all plain and required."""
+    """Return the shape of a reply that is parsed as `kind`, whose fields are all plain and required."""
     known = {name: _close(schema) for name, schema in msgspec.json.schema(kind)["$defs"].items()}
     own = known.pop(kind.__name__)
     return Shape(kind.__name__.lower(), {**own, "$defs": known} if known else own)
 
 
 def _close(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """The schema of an object that has these keys and no others."""
+    """Return the schema of an object with these keys and no others."""
     plain = {key: value for key, value in schema.items() if key in ("type", "properties", "required")}
     return {**plain, "additionalProperties": False}
 
 
 def read_reply(text: str, kind: type[ReplyT]) -> ReplyT:
-    """Return a reply as `kind`. Raises `ValueError`, saying what is wrong with it."""
+    """Return a reply as `kind`. Raises `ValueError` with what is wrong with it."""
     body = text.strip().removeprefix("```json").removeprefix("```").removesuffix("```")
     try:
         return msgspec.json.decode(body, type=kind)
@@ -103,7 +103,7 @@ def read_reply(text: str, kind: type[ReplyT]) -> ReplyT:
 
 
 def time_is_up(settings: ModelSettings) -> ModelError:
-    """Return the error for a model that keeps us waiting."""
+    """Return the error for a model that does not reply in time."""
     return ModelError(
         f"The model did not reply within {settings.timeout:g} seconds.",
         suggestion="Try again in a moment; the administrator can raise model.timeout.",
@@ -111,7 +111,7 @@ def time_is_up(settings: ModelSettings) -> ModelError:
 
 
 def explain_status(status: int) -> ModelError:
-    """Return the error for a status of a model's server that is no success."""
+    """Return the error for a status of a model's server other than success."""
     if status in (401, 403):
         return ModelError("The model's server refused the key.", suggestion="Tell the administrator: model.api_key.")
     if status == 404:
@@ -120,5 +120,5 @@ def explain_status(status: int) -> ModelError:
             suggestion="Tell the administrator: model.name, model.base_url.",
         )
     if status == 429:
-        return ModelError("The model's server takes no more requests now.", suggestion="Try again in a minute.")
+        return ModelError("The model's server accepts no more requests now.", suggestion="Try again in a minute.")
     return ModelError(f"The model's server failed with status {status}.")

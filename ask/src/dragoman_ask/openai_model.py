@@ -1,4 +1,4 @@
-"""A model behind OpenAI's protocol, at its own address or any other."""
+"""A model behind OpenAI's protocol, at OpenAI's address or any other."""
 
 from __future__ import annotations
 
@@ -25,9 +25,12 @@ if TYPE_CHECKING:
 
 OPENAI = "https://api.openai.com/v1"
 RETRIES = 3
-"""Of one reply: after 408, 409, 429, 5xx and broken connections, as `retry-after` says, else longer each time."""
+"""Retries of one request.
+
+They follow 408, 409, 429, 5xx and broken connections, as `retry-after` says, or else with growing pauses.
+"""
 FORMATS = ("json_schema", "json_object", "text")
-"""Ways to ask for an object, the strictest first; a server that refuses one is asked the next way from then on."""
+"""Ways to ask for an object, the strictest first. If a server refuses one, the next one is used from then on."""
 
 
 class OpenAIModel:
@@ -53,9 +56,9 @@ class OpenAIModel:
         except openai.APIStatusError as error:
             raise explain_status(error.status_code) from None
         except openai.APIConnectionError:
-            raise ModelError("The model cannot be reached, or broke off its reply.") from None
+            raise ModelError("The model cannot be reached, or its reply was cut off.") from None
         except (openai.OpenAIError, ValueError, TypeError, AttributeError):
-            raise ModelError("What the model's server sent is no completion.") from None
+            raise ModelError("The response of the model's server is not a completion.") from None
 
     async def _create(
         self, client: AsyncOpenAI, messages: Sequence[Message], shape: Shape, max_tokens: int
@@ -63,12 +66,12 @@ class OpenAIModel:
         import openai
 
         sent: Any = [{"role": message.role, "content": message.text} for message in messages]
-        # Newer models of OpenAI's know only the one name of the limit, other servers often only the other.
+        # Newer models of OpenAI know only one name of the limit; other servers often know only the other.
         limit = "max_tokens" if self._settings.base_url else "max_completion_tokens"
         while True:
             further: dict[str, Any] = {limit: max_tokens, **_response_format(FORMATS[self._format], shape)}
             try:
-                # Keywords that depend on the server leave no overload to choose.
+                # No overload matches keywords that depend on the server.
                 answer: ChatCompletion = await client.chat.completions.create(  # pyright: ignore[reportUnknownVariableType]
                     model=self._name, messages=sent, **further
                 )
@@ -81,7 +84,7 @@ class OpenAIModel:
     async def _connect(self) -> AsyncOpenAI:
         async with self._connecting:
             if self._client is None:
-                # A second of work, in a thread: other calls go on.
+                # The import takes a second, so it runs in a thread.
                 self._client = await asyncio.to_thread(_client, self._settings)
             return self._client
 
@@ -96,7 +99,7 @@ def _client(settings: ModelSettings) -> AsyncOpenAI:
 
     key = settings.api_key.reveal() if settings.api_key else "none"
     return AsyncOpenAI(
-        # Everything is given, so that no variable of the environment decides where questions go.
+        # Everything is given, so that no environment variable decides where questions go.
         api_key=key,
         base_url=settings.base_url or OPENAI,
         organization="" if settings.base_url else None,
@@ -114,11 +117,11 @@ def _response_format(kind: str, shape: Shape) -> dict[str, Any]:
 
 
 def _completion(answer: ChatCompletion, messages: Sequence[Message], max_tokens: int) -> Completion:
-    """Return what a server sent as a reply. Raises `ModelError` for one without text."""
+    """Return a server's response as a reply. Raises `ModelError` for one without text."""
     choices: Any = getattr(answer, "choices", None)
     text = choices[0].message.content if choices else None
     if not isinstance(text, str) or not text:
         raise ModelError("The model gave no reply to this question.", suggestion="Ask it in other words.")
-    used: Any = getattr(answer, "usage", None)  # the library does not check what a server sends
+    used: Any = getattr(answer, "usage", None)  # the library does not check the server's response
     prompt, reply = (getattr(used, name, None) for name in ("prompt_tokens", "completion_tokens"))
     return Completion(text, check_usage(prompt, reply, estimate(messages), text, max_tokens))

@@ -25,15 +25,15 @@ def _read_shipped() -> Mapping[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Prompts:
-    """The texts by name; files of the folder `ask` in `prompts_dir` stand in for the shipped ones.
+    """The texts by name. Files of the folder `ask` in `prompts_dir` replace the shipped ones.
 
-    They are read for each question, so that a change shows at once.
+    They are read for each question, so that a change takes effect at once.
     """
 
     prompts_dir: Path | None = None
 
     def fill(self, name: str, values: Mapping[str, str]) -> str:
-        """Return a text with `{name}` replaced; what was put in is not looked at again."""
+        """Return a text with `{name}` replaced. Inserted text is not searched again."""
         return _PLACE.sub(lambda place: values.get(place[1], place[0]), self._text(name)).strip()
 
     def _text(self, name: str) -> str:
@@ -45,15 +45,15 @@ class Prompts:
 
 @dataclass(frozen=True, slots=True)
 class Fence:
-    """A mark around data that nobody who wrote the data can know."""
+    """A mark around data that the authors of the data cannot know."""
 
     mark: str = field(default_factory=lambda: f"data-{secrets.token_hex(8)}")
 
     def around(self, data: str, what: str) -> str:
-        """Return data between marks. What nobody sees, or is obeyed by a terminal, is spelled out."""
+        """Return data between marks. Invisible characters, and those that a terminal obeys, are spelled out."""
         return f'<{self.mark} of="{what}">\n{visible_lines(data)}\n</{self.mark}>'
 
 
 def without_fences(text: str) -> str:
-    """Return a text with every mark replaced by one that is always the same: to compare conversations."""
+    """Return a text with every mark replaced by a constant one, so that conversations can be compared."""
     return _FENCE.sub("data", text)

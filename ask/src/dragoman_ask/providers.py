@@ -1,4 +1,4 @@
-"""The model that a configuration names: over OpenAI's protocol, over pydantic-ai, recorded or replayed."""
+"""The configured model: over OpenAI's protocol, over pydantic-ai, recorded or replayed."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from dragoman_ask.models import Model
 
 
 def make_model(settings: ModelSettings) -> Model:
-    """Return the configured model, recorded or replayed where that is configured.
+    """Return the configured model, recorded or replayed if that is configured.
 
-    Raises `ConfigurationError` for a provider that needs more than is given.
+    Raises `ConfigurationError` for a provider that needs further settings.
     """
     if settings.replay is None and settings.record is None:
         return _live_model(settings)
@@ -40,10 +40,10 @@ def _live_model(settings: ModelSettings) -> Model:
 
 
 def _other_provider(settings: ModelSettings, provider: str) -> Model:
-    """A model of a provider with a protocol of its own."""
+    """Return a model of a provider with a protocol of its own."""
     if find_spec("pydantic_ai") is None:
         raise ConfigurationError(
-            f"model.base_url is missing: where {provider} is reached is not known.",
+            f"model.base_url is missing: the address of {provider} is unknown.",
             suggestion="Set model.base_url to the provider's address that speaks OpenAI's protocol, or install"
             " 'dragoman-ask[pydantic-ai]'.",
         )

@@ -1,4 +1,4 @@
-"""Models of providers that do not speak OpenAI's protocol, through pydantic-ai; the extra `pydantic-ai` brings it."""
+"""Models of providers without OpenAI's protocol, through pydantic-ai, which the extra `pydantic-ai` installs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class PydanticAIModel:
     """One model of pydantic-ai. The library is imported with the first question.
 
-    `inner`: the library's model, where it is not made from the settings.
+    `inner`: the library's model, if it is not created from the settings.
     """
 
     def __init__(self, settings: ModelSettings, inner: Inner | None = None) -> None:
@@ -35,7 +35,7 @@ class PydanticAIModel:
         from pydantic_ai.output import OutputObjectDefinition
 
         wanted = OutputObjectDefinition(json_schema=shape.schema, name=shape.name, strict=True)
-        # As its own schema where the model takes one, else in words.
+        # As the model's own schema if it takes one, else in words.
         mode: Any = "native" if inner.profile.get("supports_json_schema_output") else "prompted"
         try:
             async with asyncio.timeout(self._settings.timeout):
@@ -50,7 +50,7 @@ class PydanticAIModel:
         except ModelHTTPError as error:
             raise explain_status(error.status_code) from None
         except (AgentRunError, UserError):
-            raise ModelError("The model cannot be reached, or what it sent is no reply.") from None
+            raise ModelError("The model cannot be reached, or its response is not a reply.") from None
         if not response.text:
             raise ModelError("The model gave no reply to this question.", suggestion="Ask it in other words.")
         used = response.usage
@@ -60,12 +60,12 @@ class PydanticAIModel:
     async def _connect(self) -> Inner:
         async with self._connecting:
             if self._inner is None:
-                # Seconds of work, in a thread: other calls go on.
+                # The import takes seconds, so it runs in a thread.
                 self._inner = await asyncio.to_thread(_make, self._settings)
             return self._inner
 
     async def aclose(self) -> None:
-        """The library's clients are shared and close with the process."""
+        """Do nothing: the library's clients are shared and close with the process."""
 
 
 def _make(settings: ModelSettings) -> Inner:

@@ -1,7 +1,6 @@
-"""Exchanges with a model, written to a file and given again: the same questions without a model, a key or a network.
+"""Exchanges with a model, written to a file and replayed: the same questions without a model, a key or a network.
 
-A file has one exchange in each line, as JSON. What a model was told and what it replied stand there; keys, headers and
-addresses never do.
+A file has one exchange per line, as JSON. It holds prompts and replies, and never keys, headers or addresses.
 """
 
 from __future__ import annotations
@@ -20,11 +19,11 @@ from dragoman_ask.models import Completion, Message, Model, Shape, Usage
 from dragoman_ask.prompts import without_fences
 
 STRIPPED = "***"
-"""Stands where the key stood, if a server repeats it in a reply."""
+"""Replaces the key, if a server repeats it in a reply."""
 
 
 class Exchange(msgspec.Struct, frozen=True):
-    """What one model was told, by which it is found again, and what it replied. `shape`: the name of the reply's."""
+    """A prompt, by which the exchange is found, and the reply. `shape`: the name of the reply's shape."""
 
     model: str
     shape: str
@@ -35,12 +34,12 @@ class Exchange(msgspec.Struct, frozen=True):
 
     @property
     def request(self) -> str:
-        """What was asked, as one text: two are the same where only the marks around data differ."""
+        """Return the prompt as one text. Two prompts that differ only in the marks around data are equal."""
         return _make_request(self.model, self.shape, self.messages)
 
 
 class RecordingModel:
-    """Another model, whose replies are added to a file. `key`: what is taken out of every text."""
+    """Another model, whose replies are added to a file. `key`: removed from every text."""
 
     def __init__(self, inner: Model, name: str, path: Path, key: str = "") -> None:
         self._inner = inner
@@ -50,7 +49,7 @@ class RecordingModel:
         self._writing = asyncio.Lock()
 
     async def complete(self, messages: Sequence[Message], shape: Shape, max_tokens: int) -> Completion:
-        """Return the other model's reply. Raises what that raises, and `ConfigurationError` where it cannot be kept."""
+        """Return the other model's reply. Raises what that raises, and `ConfigurationError` if it cannot be stored."""
         completion = await self._inner.complete(messages, shape, max_tokens)
         kept = tuple(Message(message.role, self._strip(without_fences(message.text))) for message in messages)
         usage = completion.usage
@@ -70,7 +69,7 @@ class RecordingModel:
 
 
 class ReplayedModel:
-    """Gives the replies of a file; one that was recorded several times gives them in turn, again and again."""
+    """Returns the replies of a file. A reply that was recorded several times is returned in turn, repeatedly."""
 
     def __init__(self, name: str, path: Path) -> None:
         self._name = name
@@ -92,7 +91,7 @@ class ReplayedModel:
         return Completion(exchange.reply, Usage(exchange.input_tokens, exchange.output_tokens))
 
     async def aclose(self) -> None:
-        """There is nothing to release."""
+        """Do nothing: there is nothing to release."""
 
 
 def _make_request(model: str, shape: str, messages: Sequence[Message]) -> str:
@@ -101,25 +100,28 @@ def _make_request(model: str, shape: str, messages: Sequence[Message]) -> str:
 
 
 def _refuse(request: str, known: Iterable[str]) -> ModelError:
-    """Return what is said of a request that is not in the file, with its first line that no other had at that place."""
+    """Return the error for a request that is not in the file.
+
+    It names the first line of the request that no recorded one has at that place.
+    """
     lines = request.split("\n")
     shared = max((_count_shared(lines, other.split("\n")) for other in known), default=0)
     line = display(lines[min(shared, len(lines) - 1)], 200)
     return ModelError(
-        f"This request to the model was not recorded. It differs from what was at: {line}",
+        f"This request to the model was not recorded. It differs from the recorded ones at: {line}",
         suggestion="The question, the schema, the files, the prompts or the settings have changed since. Record it"
         " again with model.record or --record.",
     )
 
 
 def _count_shared(lines: Sequence[str], others: Sequence[str]) -> int:
-    """How many lines two texts share at their beginning."""
+    """Return the number of lines that two texts have in common at their beginning."""
     pairs = zip(lines, others, strict=False)
     return next((place for place, (one, other) in enumerate(pairs) if one != other), min(len(lines), len(others)))
 
 
 def _append(path: Path, exchange: Exchange) -> None:
-    """Add a line to a file that only its owner may read."""
+    """Add a line to a file that only its owner can read."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
@@ -130,7 +132,7 @@ def _append(path: Path, exchange: Exchange) -> None:
 
 
 def _read(path: Path) -> Mapping[str, Sequence[Exchange]]:
-    """Return the exchanges of a file by what was told. Raises `ConfigurationError`, naming the line."""
+    """Return the exchanges of a file by prompt. Raises `ConfigurationError`, which names the line."""
     known = defaultdict[str, list[Exchange]](list)
     try:
         lines = path.read_bytes().splitlines()
@@ -140,6 +142,6 @@ def _read(path: Path) -> Mapping[str, Sequence[Exchange]]:
         try:
             exchange = msgspec.json.decode(line, type=Exchange)
         except msgspec.DecodeError as error:
-            raise ConfigurationError(f"{path.name}:{number} is no recorded exchange: {error}") from None
+            raise ConfigurationError(f"{path.name}:{number} is not a recorded exchange: {error}") from None
         known[exchange.request].append(exchange)
     return dict(known)

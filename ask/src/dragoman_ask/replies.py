@@ -1,4 +1,4 @@
-"""What the model replies, as it is read: a query, a database, a verdict."""
+"""The model's parsed replies: a query, a database, a verdict."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import msgspec
 
 
 class Written(msgspec.Struct, forbid_unknown_fields=True):
-    """What the model makes of a question: a query, tables it must see first, a question back, or a refusal."""
+    """The model's reply to a question: a query, tables that it must see first, a question back, or a refusal."""
 
     kind: Literal["query", "look", "clarify", "refuse"]
     sql: str
@@ -19,7 +19,7 @@ class Written(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class Chosen(msgspec.Struct, forbid_unknown_fields=True):
-    """The database that a question is about; empty where none or several are, and then what to ask back."""
+    """The database that a question is about; empty if none or several are, with a question back."""
 
     database: str
     reason: str

@@ -1,4 +1,4 @@
-"""One question's conversation with the model: what it costs is counted, what comes back is read."""
+"""One question's conversation with the model: its cost is counted, and its replies are parsed."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from dragoman_ask.prompts import Fence, Prompts
 
 ReplyT = TypeVar("ReplyT", bound=msgspec.Struct)
 QUOTED = 2_000
-"""Characters of a reply that could not be read, as it is shown to the model again."""
+"""The most characters of a reply that could not be parsed, when it is shown to the model again."""
 STEPS = 5
 
 
 @dataclass(slots=True)
 class Session:
-    """What one question needs. `gateway`: as the caller sees it."""
+    """The context of one question. `gateway`: as the caller sees it."""
 
     gateway: Gateway
     record: CallRecord
@@ -36,16 +36,16 @@ class Session:
     fence: Fence = field(default_factory=Fence)
 
     async def report(self, step: int, message: str) -> None:
-        """Tell the caller what is being done, the step of so many that it is."""
+        """Report to the caller what is being done, and the number of the step."""
         if self.question.report is not None:
             await self.question.report(step, STEPS, message)
 
     def fill(self, name: str, **values: str) -> str:
-        """Return a prompt with values put in; `fence` is always one of them."""
+        """Return a prompt with values inserted; `fence` is always one of them."""
         return self.prompts.fill(name, {"fence": self.fence.mark, "question": self.question.text, **values})
 
     async def ask(self, messages: Sequence[Message], kind: type[ReplyT]) -> ReplyT:
-        """Return the model's reply, read; one that cannot be read is asked for once more.
+        """Return the model's parsed reply. A reply that cannot be parsed is asked for once more.
 
         Raises `ModelError` and `QuotaExceeded`.
         """
@@ -59,14 +59,14 @@ class Session:
         try:
             return read_reply(await self._complete(again, shape), kind)
         except ValueError:
-            raise ModelError("The model did not reply in the form that it was asked for.") from None
+            raise ModelError("The model did not reply in the requested form.") from None
 
     async def _complete(self, messages: Sequence[Message], shape: Shape) -> str:
         prompt = estimate(messages) + len(str(shape.schema)) // CHARACTERS_PER_TOKEN
         reply = self.spending.reserve(prompt)
         used: Usage | None = None
         try:
-            # Others may use the call's slot: the model may take a minute.
+            # Others may use the call's slot meanwhile: the model may take a minute.
             async with self.record.admission.lend():
                 completion = await self.model.complete(messages, shape, reply)
             used = completion.usage

@@ -1,4 +1,4 @@
-"""A query that the model wrote, through the gateway: judged, explained, run. And what the model hears of it."""
+"""Sends a query of the model through the gateway: judged, explained, run. And describes the result for the model."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ from dragoman_ask.session import Session
 REPAIRABLE = (
     NotFound, InvalidSql, Refused, QueryError, QueryTimeout, ResultTooLarge, ParameterError, Unsupported, CostExceeded,
 )  # fmt: skip
-"""What another query may do better; everything else is the caller's to know at once."""
+"""Errors that another query may avoid. All other errors go to the caller at once."""
 SHOWN_ROWS = 5
 SHOWN_CHARACTERS = 4_000
 
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """A query that was tried: what came of it. `ran`: it was found good and began to run."""
+    """A query that was tried, and its outcome. `ran`: it passed the checks and started to run."""
 
     written: Written
     plan: Plan | None = None
@@ -53,7 +53,7 @@ class Tried:
 
 
 async def try_query(session: Session, opened: OpenDatabase, written: Written, settings: ModelSettings) -> Tried:
-    """Judge, explain and run a query. Raises what no other query could do better."""
+    """Judge, explain and run a query. Raises errors that no other query could avoid."""
     plan: Plan | None = None
     result: Result | None = None
     ran, outcome = False, "ok"
@@ -81,7 +81,7 @@ async def try_query(session: Session, opened: OpenDatabase, written: Written, se
 
 
 def _check_whole(result: Result) -> None:
-    """Raise `QueryTimeout` for the rows that came before a deadline: they are no answer to a question."""
+    """Raise `QueryTimeout` for rows that came before a deadline: they do not answer a question."""
     if result.truncated is not None and result.truncated.reason == "timeout":
         raise QueryTimeout("The query ran into its deadline; only a part of its rows came.")
 
@@ -94,23 +94,23 @@ async def _explain(session: Session, opened: OpenDatabase, sql: str) -> Plan | N
 
 
 def check_cost(plan: Plan | None, most: float | None) -> None:
-    """Raise `CostExceeded` for a plan above a limit; one without a cost passes."""
+    """Raise `CostExceeded` for a plan above a limit. A plan without a cost passes."""
     if plan is not None and most is not None and (plan.estimated_cost or 0) > most:
         raise CostExceeded("The database expects this query to cost more than the configuration allows for questions.")
 
 
 def problem_of(tried: Tried, send: Send) -> str:
-    """Return what a model hears of a query that failed; of errors among rows, only what may be sent."""
+    """Return the description of a failed query for the model; of errors in rows, only what may be sent."""
     error = tried.error
     assert error is not None
     if send != "rows" and (isinstance(error, QueryError) or (tried.ran and not isinstance(error, QueryTimeout))):
-        return f"{error.code}: the database failed it while it ran."
+        return f"{error.code}: the database raised an error while it ran."
     lines = [f"{error.code}: {error.message}", str(error.context.get("position", "")), error.suggestion]
     return "\n".join(line for line in lines if line)[:SHOWN_CHARACTERS]
 
 
 def describe_findings(result: Result, send: Send) -> str:
-    """Return what a model is told of what a query found: rows and values only where they may be sent."""
+    """Return the description of a query's result for the model: rows and values only if they may be sent."""
     names = ", ".join(column.name for column in result.columns)
     if send == "rows":
         rows = [json.dumps(row, ensure_ascii=False)[:1_000] for row in result.rows[:SHOWN_ROWS]]

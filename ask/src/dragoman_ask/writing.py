@@ -18,14 +18,17 @@ from dragoman_ask.replies import Written
 from dragoman_ask.session import Session
 
 NOTES = 4_000
-"""Characters of what files tell: terms, metrics, conventions."""
+"""The most characters of text from files: terms, metrics, conventions."""
 LOOKS = 12
-"""Tables that a model may ask to see, once for a question."""
+"""The number of tables that a model may ask to see, once per question."""
 
 
 @dataclass(slots=True)
 class Conversation:
-    """What was said so far. `others`: tables that the model knows by name only; it may ask to see some of them once."""
+    """The conversation so far. `others`: tables that the model knows only by name.
+
+    It may ask to see some of them once.
+    """
 
     opened: OpenDatabase
     send: Send
@@ -33,16 +36,16 @@ class Conversation:
     others: dict[str, Table]
 
     def copy(self) -> Conversation:
-        """Return another that goes on from here."""
+        """Return a copy that continues from here."""
         return Conversation(self.opened, self.send, [*self.messages], self.others)
 
     def add_reply(self, written: Written) -> None:
-        """Add what the model wrote."""
+        """Add the model's reply."""
         self.messages.append(Message("assistant", msgspec.json.encode(written).decode()))
 
 
 async def begin(session: Session, opened: OpenDatabase, settings: ModelSettings) -> Conversation:
-    """Return the conversation up to where the model writes."""
+    """Return the conversation up to the model's turn."""
     schema = await link(opened, session.question.text, settings.send)
     fence, database = session.fence, opened.config
     about = [
@@ -62,7 +65,7 @@ async def begin(session: Session, opened: OpenDatabase, settings: ModelSettings)
 
 
 async def _notes(session: Session, opened: OpenDatabase) -> list[str]:
-    """What files tell of the database: all of it where that is short, else what fits the question best."""
+    """Return text about the database from files: all of it if it is short, else what matches the question best."""
     written = await opened.read_files()
     if written is None:
         return []
@@ -84,11 +87,11 @@ def _history(session: Session) -> str:
     if not turns:
         return ""
     told = session.fence.around("\n\n".join(turns), "conversation")
-    return f"Earlier in this conversation; the question below may go on from it:\n\n{told}"
+    return f"Earlier in this conversation; the question below may continue it:\n\n{told}"
 
 
 async def write(session: Session, conversation: Conversation) -> Written:
-    """Return what the model writes next, after it has seen the tables that it asks for, if it does."""
+    """Return the model's next reply, after it has seen the tables that it asks for, if any."""
     written = await session.ask(conversation.messages, Written)
     wanted = [table for name in written.tables if (table := conversation.others.get(name))][:LOOKS]
     if written.kind != "look" or not wanted:

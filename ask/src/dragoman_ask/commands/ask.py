@@ -58,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Answer the question: data goes to stdout, the query and what it does to stderr."""
+    """Answer the question: data goes to stdout, the query and its description to stderr."""
     named, text = _split(arguments)
     arguments.database = named
     database = resolve_database(arguments) if named else None
@@ -69,7 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _split(arguments: argparse.Namespace) -> tuple[str | None, str]:
-    """Return the database, if one is named, and the question, empty where a conversation begins without one."""
+    """Return the database, if one is named, and the question, which is empty if a conversation begins without one."""
     words: list[str] = arguments.words
     if len(words) > 2:
         raise ConfigurationError("There are more words than a database and a question.", suggestion="Quote it.")
@@ -77,7 +77,7 @@ def _split(arguments: argparse.Namespace) -> tuple[str | None, str]:
         return words[0], words[1]
     if not words and not arguments.chat:
         raise ConfigurationError("There is no question.", suggestion="dragoman ask [DATABASE] QUESTION, or --chat.")
-    # With --chat a single word that has no blank is a database.
+    # With --chat, a single word without a blank is a database.
     if arguments.chat and words and " " not in words[0]:
         return words[0], ""
     return None, words[0] if words else ""
@@ -105,7 +105,7 @@ async def _ask(configuration: Configuration, database: str | None, text: str, ar
 
 
 async def answer(gateway: Gateway, question: Question, arguments: argparse.Namespace) -> AskAnswer:
-    """Ask a question and print its answer; return it."""
+    """Ask a question and print its answer; return the answer."""
     async with gateway.call("ask", question.principal, question.database) as record:
         found = await gateway.ask(question)
     print_answer(found, question, arguments.format)

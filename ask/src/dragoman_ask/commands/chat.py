@@ -1,4 +1,4 @@
-"""`dragoman ask --chat`: one question after another, each knowing those before it."""
+"""`dragoman ask --chat`: questions one after another, each with the context of those before it."""
 
 from __future__ import annotations
 
@@ -18,15 +18,17 @@ if TYPE_CHECKING:
     from dragoman.gateway import Gateway
     from dragoman.gateway.asking import AskAnswer, Question, Turn
 
-HELP = "Ask; an empty line, /quit or Ctrl-D ends. /right and /wrong mark the last answer, /new forgets what was said."
+HELP = (
+    "Ask; an empty line, /quit or Ctrl-D ends. /right and /wrong mark the last answer, /new starts a new conversation."
+)
 LEAVING = ("", "/quit", "/exit")
 TURNS = 8
-"""Turns that a question still knows."""
+"""The number of turns that a question remembers."""
 Answer = Callable[["Gateway", "Question", argparse.Namespace], Awaitable["AskAnswer"]]
 
 
 async def chat(gateway: Gateway, first: Question, arguments: argparse.Namespace, answer: Answer) -> None:
-    """Answer the questions that stdin gives, line by line, until it ends."""
+    """Answer the questions on stdin, line by line, until it ends."""
     conversation = _Conversation(gateway, first, arguments, answer)
     if sys.stdin.isatty():
         warn(HELP)
@@ -42,7 +44,7 @@ async def chat(gateway: Gateway, first: Question, arguments: argparse.Namespace,
 
 
 async def _lines() -> AsyncIterator[str]:
-    """Yield the lines of stdin; a thread reads them, which nobody has to wait for at the end."""
+    """Yield the lines of stdin. A daemon thread reads them, for which nobody has to wait at the end."""
     loop, lines = asyncio.get_running_loop(), asyncio.Queue[str]()
     wanted = threading.Semaphore(0)
 
@@ -62,7 +64,7 @@ async def _lines() -> AsyncIterator[str]:
 
 
 class _Conversation:
-    """Questions and answers so far; `asked`: what the model asked back, which the next line answers."""
+    """Questions and answers so far. `asked`: the model's question back, which the next line answers."""
 
     def __init__(self, gateway: Gateway, first: Question, arguments: argparse.Namespace, answer: Answer) -> None:
         self._gateway = gateway
@@ -74,7 +76,7 @@ class _Conversation:
         self._asked = ""
 
     async def say(self, line: str) -> None:
-        """Take one line. Raises what a question raises."""
+        """Handle one line. Raises what a question raises."""
         if line in ("/right", "/wrong"):
             principal = self._question.principal
             name = await self._gateway.asker().rate(principal, self._last, right=line == "/right")

@@ -1,4 +1,4 @@
-"""`dragoman eval`: how often questions are answered right, what that takes, and which were wrong."""
+"""`dragoman eval`: how often questions are answered correctly, what that costs, and which were wrong."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ A file is a YAML list:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     parser.epilog = EXAMPLES
-    parser.add_argument("file", metavar="FILE", help="a YAML list of questions; or a ready set: chinook, demo")
+    parser.add_argument("file", metavar="FILE", help="a YAML list of questions, or a shipped set: chinook, demo")
     add_source_arguments(parser)
     add_caller_argument(parser)
     parser.add_argument("--runs", metavar="N", type=int, default=1, help="ask each question so many times")
@@ -63,7 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Ask all questions and print what came of them; 1 when fewer are right than must be."""
+    """Ask all questions and print the outcomes. Return 1 if fewer are right than required."""
     cases = load_cases(arguments.file)
     configuration = _keep(load_configuration(arguments), arguments)
     start_logging(configuration)
@@ -75,9 +75,9 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _keep(configuration: Configuration, arguments: argparse.Namespace) -> Configuration:
-    """Return a configuration whose model is recorded or replayed, where the command line says so.
+    """Return a configuration whose model is recorded or replayed, if the command line says so.
 
-    Raises `ConfigurationError` where there is no model.
+    Raises `ConfigurationError` if there is no model.
     """
     model = configuration.model
     if model is None:
