@@ -43,9 +43,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="let the configured model describe what has no description, and write a file to review",
     )
-    parser.add_argument(
-        "--to", metavar="FILE", help="the file of --describe, for one database (default: NAME.learned.md)"
-    )
     parser.add_argument("--to", metavar="FILE", help="the file for --describe (NAME.learned.md)")
     add_source_arguments(parser)
 

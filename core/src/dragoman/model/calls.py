@@ -56,11 +56,17 @@ KindName = Literal["text", "boolean", "integer", "float", "binary", "json", "nat
 class Kind:
     """How the driver returns a column's values. The core encodes by column and touches only values that need it.
 
-    text: str, already the server's exact text. boolean: bool. integer: int. float: float. binary: bytes. json: JSON
-    text; `unique_keys` says that the database never lets an object have a key twice. native: Python values of any type
-    (Decimal, datetime, UUID, dict, ...), encoded cell by cell. any: int, float, str, bytes or None, mixed, as SQLite
-    has them. array: a sequence of `of[0]`. map: a mapping, or pairs, of `of[0]` to `of[1]`. row: a sequence of `of`,
-    with `fields` when they have names.
+    - text: str, already the server's exact text.
+    - boolean: bool.
+    - integer: int.
+    - float: float.
+    - binary: bytes.
+    - json: JSON text. `unique_keys`: the database never lets an object have a key twice.
+    - native: Python values of any type (Decimal, datetime, UUID, dict, ...), encoded cell by cell.
+    - any: int, float, str, bytes or None, mixed, as in SQLite.
+    - array: a sequence of `of[0]`.
+    - map: a mapping, or pairs, of `of[0]` to `of[1]`.
+    - row: a sequence of `of`, with `fields` if they have names.
 
     As text a date is `2024-02-29`, a time `13:14:15.123456`, a timestamp `2024-02-29 13:14:15.123456`, with a blank and
     as many digits as it has. A value with a time zone ends with its offset, `Z` or the zone. An interval keeps months
