@@ -329,6 +329,15 @@ class ReadOnly(Validator):
         return [f"{mark}{name.replace(mark, mark * 2)}{mark}" for mark in marks if mark != "["]
 
 
+def find_telling(rules: Rules, calls: Iterable[FunctionCall], allowed: frozenset[str]) -> FunctionCall | None:
+    """Return a call that tells of objects by name or number, and that `allowed` does not name."""
+    for call in calls:
+        forms = rules.telling.get(call.dotted, rules.telling.get(f"*.{call.name}"))
+        if forms is not None and call.dotted not in allowed and not fits_form(call, forms):
+            return call
+    return None
+
+
 def fits_form(call: FunctionCall, forms: Iterable[Form]) -> bool:
     """Return whether the arguments of a call are known and match one of the forms."""
     arguments = call.arguments

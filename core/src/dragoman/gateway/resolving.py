@@ -15,7 +15,7 @@ from dragoman.gateway.offload import SHORT, Offload
 from dragoman.model import Database, Relation, RelationType, Table, TableColumn
 from dragoman.parsed import ParsedStatement
 from dragoman.sql import Statement
-from dragoman.validators import inner_query, read
+from dragoman.validators import ReadOnly, find_telling, inner_query, read
 
 if TYPE_CHECKING:
     from dragoman.sql.columns import Names
@@ -45,6 +45,8 @@ class Resolver:
         self._database = database
         self._catalog = catalog
         self._offload = offload
+        self._read_only = ReadOnly(dialect, database)
+        self._allowed = frozenset(name.lower() for name in database.allow_functions)
 
     def watch(self) -> None:
         """Resolve from now on with a catalog that is checked to be current."""
@@ -109,12 +111,18 @@ class Resolver:
         return any([await self._reaches(each, around) for each in inner if each])
 
     async def behind(self, view: Table, around: frozenset[Relation] = frozenset()) -> frozenset[Relation] | None:
-        """Return the relations that a view reads, directly or through other views. None: they cannot be determined."""
+        """Return the relations that a view reads, directly or through other views. None: they cannot be determined.
+
+        A function that is not on the lists may read any relation; some on the lists show objects by name.
+        """
         from dragoman.sql.views import defining_query
 
         try:
             query = defining_query(view.definition or "", self._dialect.sqlglot, self._dialect.lexicon)
             parsed = read(self._dialect, query)
+            self._read_only.judge(parsed)
+            if find_telling(self._dialect.loaded_rules, parsed.calls, self._allowed):
+                return None
             inner = [await self._look_up_from(view.relation, each) for each in parsed.names]
         except DragomanError:
             return None
@@ -172,6 +180,7 @@ class Resolver:
         """Return the columns that a view's definition touches, including those of views it uses; None if unknown."""
         try:
             query, parsed = await self._read_view(view)
+            self._read_only.judge(parsed)
             tables = {each: await self._look_up_from(view.relation, each) for each in parsed.names}
             touched = dict.fromkeys(await self._call_with_tables(tables, _find_columns, query))
         except DragomanError:

@@ -14,7 +14,7 @@ from dragoman.gateway.resolving import Resolver
 from dragoman.model import Database, Relation, Table
 from dragoman.parsed import FunctionCall, Named, ParsedStatement
 from dragoman.sql import Statement
-from dragoman.validators import fits_form
+from dragoman.validators import find_telling
 
 QUERIES = frozenset({"select", "values", "with", "from", "table"})
 _MODIFIER = re.compile(r"\([^()]*\)|\[\]")
@@ -63,14 +63,12 @@ class Visible:
             raise UnsafeSql("It would show more than is visible here.", suggestion=_ASK, offset=0)
 
     def _check_calls(self, calls: Iterable[FunctionCall]) -> None:
-        telling = self._dialect.loaded_rules.telling
-        for call in calls:
-            forms = telling.get(call.dotted, telling.get(f"*.{call.name}"))
-            if forms is not None and call.dotted not in self._functions and not fits_form(call, forms):
-                raise UnsafeSql(
-                    f"{call.name} shows objects by name or number, and only a part of them is visible here.",
-                    suggestion=f"{_ASK} The server's administrator can allow it with allow_functions.",
-                )
+        call = find_telling(self._dialect.loaded_rules, calls, self._functions)
+        if call is not None:
+            raise UnsafeSql(
+                f"{call.name} shows objects by name or number, and only a part of them is visible here.",
+                suggestion=f"{_ASK} The server's administrator can allow it with allow_functions.",
+            )
 
     def _check_names(self, names: Iterable[Named]) -> None:
         for name in names:
