@@ -967,7 +967,7 @@ class KeepsKeysTwice(Rewritten):
         yield [['{"a": 1, "a": 2}']]
 
 
-@changing("SumsInFloats", "the_sum_of_large_integers_is_exact", says="of more digits")
+@changing("SumsInFloats", "the_sum_of_large_integers_is_exact", says="with more digits")
 def sum_in_floats(value):
     return float(value) if isinstance(value, str) and value.startswith("46206") else value
 

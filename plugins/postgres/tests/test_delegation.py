@@ -382,7 +382,7 @@ async def test_a_reload_takes_other_roles(place):
         ('identity = "role"\ndatabase_roles = { sellr = "seller" }', "Did you mean seller?"),
         ('identity = "role"\ndatabase_roles = { seller = "NONE" }', "cannot be called 'NONE'"),
         ('identity = "user"', "postgres cannot keep the rights of callers by identity = 'user'"),
-        ('identity = "session"', "databases.shop.identity: nothing in session tells"),
+        ('identity = "session"', "databases.shop.identity: no value in session identifies"),
         ('identity = "session"\nsession = { role = "{user}" }', "databases.shop.session.role: not a setting"),
         ('identity = "session"\nsession = { "a.b; RESET ROLE" = "x" }', "not a setting"),
         ('identity = "session"\nsession = { "a.b" = "{claim.tenant}" }', "in braces"),
