@@ -111,6 +111,8 @@ def test_a_masked_url_keeps_everything_but_its_secrets(text: str, expected: str)
 
 @example(start="", middle="/7?7=", end="/")
 @example(start="27", middle="/7?7=", end="x")
+@example(start="", middle="@/7?7=", end="/")
+@example(start="x", middle="@a/7?7=", end="x")
 @given(start=st.sampled_from(["", "27", "x"]), middle=st.text("aZ7/@:?&=#% ", max_size=8), end=st.sampled_from("/?@x"))
 def test_an_unencoded_password_is_read_whole_or_refused_and_never_repeated(start: str, middle: str, end: str) -> None:
     try:

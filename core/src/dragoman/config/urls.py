@@ -26,7 +26,9 @@ _SUFFIXES = {".duckdb": "duckdb", ".ddb": "duckdb"}
 _FORM = "Write the path of a file, or DIALECT://USER:PASSWORD@HOST:PORT/DATABASE; for a file DIALECT:///relative.db or DIALECT:////absolute.db."
 _MISPLACED = re.compile(r"[^/:@]+:[^/@]*@[^/]+/")
 _LATE_HOST = re.compile(r"@[^&]*/")
-_ENCODE = "Percent-encode special characters in the user and the password (@ is %40, / is %2F, : is %3A, ? is %3F)."
+_ENCODE = (
+    "Percent-encode special characters in the user, the password and options (@ is %40, / is %2F, : is %3A, ? is %3F)."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +107,8 @@ def _in_home(path: str) -> str:
 def _check_encoded(authority: str, path: str, query: str) -> None:
     """Refuse a URL whose password ends too early: the rest of it would become part of a name, and names are shown."""
     names = [pair.partition("=")[0] or pair for pair in query.split("&")]
-    # After a host without a user, an "@" that is followed by a path was meant to end a user and a password.
-    ended_late = authority and "@" not in authority and _LATE_HOST.search(query)
+    # An "@" that is followed by a path was meant to end a user and a password, whatever came before the query.
+    ended_late = authority and _LATE_HOST.search(query)
     cut_off = query if authority and (ended_late or not path) else ""
     if any("@" in text for text in (path if authority else "", cut_off, *names)):
         raise ConfigurationError("The user or the password of this URL is not percent-encoded.", suggestion=_ENCODE)
