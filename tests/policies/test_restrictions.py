@@ -216,7 +216,7 @@ async def test_a_restriction_that_cannot_be_names_the_policy_and_opens_nothing(w
 async def test_a_filter_that_does_not_compile_tells_callers_nothing_of_itself(installed, shop, caplog):
     installed(only("customer", 'Restriction(filter="no_such_column = 1")'))
     async with Gateway.open(shop()) as gateway:
-        with pytest.raises(PermissionDenied, match="do not fit customer") as raised:
+        with pytest.raises(PermissionDenied, match="do not match customer") as raised:
             await rows(gateway, "SELECT id FROM customer", ANN)
     assert "no_such_column" not in str(raised.value)
     assert "no_such_column" in caplog.text
