@@ -266,6 +266,19 @@ def test_every_one_of_many_changes_of_a_file_is_found(tmp_path: Path, monkeypatc
     find_every_change(tmp_path, monkeypatch, 100 * CHANGES)
 
 
+@pytest.mark.parametrize(
+    "plant", [Path.mkdir, os.mkfifo, lambda place: place.symlink_to("nowhere")], ids=["folder", "pipe", "dangling link"]
+)
+def test_what_is_no_file_in_the_place_of_one_is_a_fault_and_holds_nobody_up(audit: AuditFile, tmp_path: Path, plant):
+    path = tmp_path / "audit.jsonl"
+    audit.append(body(1))
+    place = tmp_path / "audit-2020-01-01.jsonl"
+    plant(place)
+    (fault,) = verify_files(path).faults
+    assert (fault.file, fault.what) == (place.name, "this is not a regular file")
+    assert [record.call for record in records(path)][1:] == ["1"]
+
+
 def test_records_dropped_at_the_end_are_found_by_a_head_that_was_noted_elsewhere(audit: AuditFile, tmp_path: Path):
     path = tmp_path / "audit.jsonl"
     head = [audit.append(body(number)) for number in range(3)][-1]

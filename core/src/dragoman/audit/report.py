@@ -52,7 +52,7 @@ def records(path: Path, since: str = "", until: str = "") -> Iterator[Record]:
 
     Both are times in ISO 8601, or the beginning of one.
     """
-    for file in audit_files(path):
+    for file in filter(Path.is_file, audit_files(path)):  # `verify` reports any other
         day = file.stem[-10:]
         if day < since[:10] or (until and day > until[:10]):
             continue

@@ -74,6 +74,9 @@ def _read(path: Path) -> Iterator[tuple[str, list[bytes]]]:
     folder = os.open(path.parent, os.O_RDONLY)
     try:
         for file in audit_files(path):
+            if not file.is_file():  # opening a pipe would wait for its writer
+                yield file.name, []
+                continue
             with lock(folder), file.open("rb") as opened:
                 end = os.fstat(opened.fileno()).st_size
             # Lines that arrive meanwhile are for the next time.
@@ -86,6 +89,9 @@ def _read(path: Path) -> Iterator[tuple[str, list[bytes]]]:
 def _verify_file(
     file: str, lines: list[bytes], found: Verification, links: dict[int, str], wanted: Iterable[int]
 ) -> None:
+    if not lines:
+        found.faults.append(Fault(file, 0, "this is not a regular file"))
+        return
     if lines[-1]:
         found.notes.append(f"{file} ends with an incomplete record: its answer was never sent")
     if len(lines) == 1:
