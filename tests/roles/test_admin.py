@@ -125,6 +125,13 @@ async def test_what_auditors_read_is_not_replaced(serve: Serve, shop: Path):
             assert error["message"] == "'audit' is the record of this server's calls."
 
 
+async def test_the_name_of_kept_results_is_not_taken(serve: Serve, shop: Path):
+    async with serve() as toolbox:
+        error = (await ask(toolbox, "add_database", ADMIN, name="results", url="sqlite:///shop.db"))["error"]
+        assert error["message"] == "'results' is the database of kept results."
+        assert toolbox.gateway.names == ("shop",)
+
+
 async def test_a_password_in_an_address_is_kept_in_no_record(serve: Serve, shop: Path):
     async with serve() as toolbox:
         url = "postgresql://reader:s3cret@127.0.0.1:1/nowhere"

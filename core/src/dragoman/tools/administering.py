@@ -7,6 +7,7 @@ from typing import Any
 
 from dragoman.config import State
 from dragoman.errors import DragomanError, ParameterError, UnknownDatabase, Unsupported
+from dragoman.gateway.kept_database import NAME as RESULTS
 from dragoman.tools.administration import Administration
 from dragoman.tools.answer import Body
 from dragoman.tools.context import ToolCall
@@ -17,7 +18,7 @@ _SETTINGS = ("url", "description", "schemas", "max_rows", "timeout")
 async def add_database(call: ToolCall) -> Body:
     """Add a database that is not configured yet."""
     name, admin = call["name"], _administration(call)
-    _check_not_audit(admin, name)
+    _check_not_own(admin, name)
     if name in admin.gateway.names:
         raise ParameterError(f"The database {name!r} exists already.", suggestion="Use edit_database to change it.")
 
@@ -32,7 +33,7 @@ async def edit_database(call: ToolCall) -> Body:
     """Change settings of a database, wherever it is configured."""
     name, admin = call["name"], _administration(call)
     _check_known(admin, name)
-    _check_not_audit(admin, name)
+    _check_not_own(admin, name)
 
     def edit(state: State) -> None:
         state[name] = _merge(call, state.get(name, {}))
@@ -93,10 +94,12 @@ def _check_known(admin: Administration, name: str) -> None:
         raise UnknownDatabase(f"There is no database {name!r}.", suggestion="list_databases has the names.")
 
 
-def _check_not_audit(admin: Administration, name: str) -> None:
-    """Refuse to replace the record that auditors read by another database."""
+def _check_not_own(admin: Administration, name: str) -> None:
+    """Refuse another database under the name of the audit's record or of callers' kept results."""
     if name == "audit" and admin.gateway.configuration.audit.database is not None:
         raise ParameterError("'audit' is the record of this server's calls.", suggestion="Take another name.")
+    if name == RESULTS and admin.gateway.kept.databases.offered:
+        raise ParameterError(f"{RESULTS!r} is the database of kept results.", suggestion="Take another name.")
 
 
 def _administration(call: ToolCall) -> Administration:
