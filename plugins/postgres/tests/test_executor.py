@@ -638,7 +638,7 @@ async def test_a_deadline_hands_out_the_rows_that_came(server, database_name, ro
         assert part.rows == [[n, None] for n in range(1, rows + 1)]
         assert part.truncated is not None
         assert part.truncated.reason == "timeout"
-        assert "narrow" in part.truncated.hint
+        assert "Narrow" in part.truncated.hint
         assert (await gateway.query(None, "SELECT 1 AS one")).rows == [[1]]
 
 

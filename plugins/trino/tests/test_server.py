@@ -47,7 +47,7 @@ def test_a_connector_that_is_not_there_is_told_without_naming_a_host(tmp_path, m
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     from dragoman_trino.testing.installing import install
 
-    with pytest.raises(RuntimeError, match="trino-no-such-connector 476 could not be fetched") as raised:
+    with pytest.raises(RuntimeError, match="trino-no-such-connector 476 could not be downloaded") as raised:
         install("no-such-connector")
     assert "://" not in str(raised.value)
     assert not list((tmp_path / "dragoman" / "trino").iterdir())
