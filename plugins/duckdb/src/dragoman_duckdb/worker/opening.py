@@ -49,24 +49,28 @@ def open_sealed(setup: Setup) -> duckdb.DuckDBPyConnection:
     return connection
 
 
-def borrow(connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
-    """Return a cursor of its own that finds the engine's functions and types before those that users made.
+def put_engine_first(connection: duckdb.DuckDBPyConnection) -> str:
+    """Return the statement after which a cursor finds the engine's functions and types before those that users made.
 
-    No macro of a user's is called by an operator or a function's name then. Settings of a cursor are its own.
+    An operator or a function's name then calls no macro. The setting is the cursor's own.
     """
+    databases = "SELECT database_name FROM system.main.duckdb_databases() WHERE NOT internal"
+    schemas = [f"{_name(name)}.main" for (name,) in connection.execute(databases).fetchall()]
+    return f"SET search_path = {_text(','.join(('system.main', *schemas)))}"
+
+
+def borrow(connection: duckdb.DuckDBPyConnection, setting: str) -> duckdb.DuckDBPyConnection:
+    """Return a cursor of its own, with the setting that `put_engine_first` returned."""
     cursor = connection.cursor()
-    rows = cursor.execute("SELECT database_name FROM system.main.duckdb_databases() WHERE NOT internal").fetchall()
-    cursor.execute(
-        f"SET search_path = {_text(','.join(('system.main', *(f'{_name(name)}.main' for (name,) in rows))))}"
-    )
+    cursor.execute(setting)
     return cursor
 
 
-def find_posing(connection: duckdb.DuckDBPyConnection) -> re.Pattern[str] | None:
-    """What finds a call of a macro with a listed name that the engine has as syntax alone: `current_time`."""
+def find_posing(cursor: duckdb.DuckDBPyConnection) -> re.Pattern[str] | None:
+    """Return a pattern for calls of macros with a listed name that the engine has as syntax alone: `current_time`."""
     own = "SELECT function_name FROM system.main.duckdb_functions()"
     posing = f"SELECT DISTINCT function_name FROM ({own} WHERE NOT internal) EXCEPT ({own} WHERE internal)"
-    names = [name for (name,) in borrow(connection).execute(posing).fetchall() if lower_ascii(name) in LISTED]
+    names = [name for (name,) in cursor.execute(posing).fetchall() if lower_ascii(name) in LISTED]
     return re.compile(rf"""(?<!\w)"?({"|".join(map(re.escape, names))})"?\s*\(""", re.IGNORECASE) if names else None
 
 

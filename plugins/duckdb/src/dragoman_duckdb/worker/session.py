@@ -19,7 +19,7 @@ from dragoman.workers.sending import Send, Sender
 from dragoman_duckdb.failures import translate
 from dragoman_duckdb.frames import Setup
 from dragoman_duckdb.types import add_casts, column
-from dragoman_duckdb.worker.opening import Identity, borrow, find_posing, identity, open_sealed
+from dragoman_duckdb.worker.opening import Identity, borrow, find_posing, identity, open_sealed, put_engine_first
 
 Row = tuple[Any, ...]
 AGAIN = 0.01
@@ -33,6 +33,7 @@ class Session:
         self._setup = setup
         self._root: duckdb.DuckDBPyConnection | None = None
         self._identity: Identity = ()
+        self._setting = ""
         self._posing: re.Pattern[str] | None = None
         self._cursor: duckdb.DuckDBPyConnection | None = None
         self._ended = threading.Event()
@@ -59,7 +60,7 @@ class Session:
     def run(self, order: Run, send: Send) -> None:
         """Run one statement and send what it yields. Errors are sent as `Failed`."""
         try:
-            self._cursor = cursor = borrow(self._connect())
+            self._cursor = cursor = borrow(self._connect(), self._setting)
             self._refuse_posing(order.sql)
             self._answer(cursor, order, send)
         except Exception as error:  # the executor gets every error, and the worker lives on
@@ -88,7 +89,8 @@ class Session:
                     "it is not a DuckDB file, or another process writes to it",
                     suggestion="Check the file, or serve a copy of it.",
                 ) from None
-            self._posing = find_posing(self._root)
+            self._setting = put_engine_first(self._root)
+            self._posing = find_posing(borrow(self._root, self._setting))
         return self._root
 
     def _refuse_posing(self, sql: str) -> None:
