@@ -49,6 +49,17 @@ def add_caller_argument(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_param_argument(parser: argparse.ArgumentParser) -> None:
+    """Add `--param`, which may be repeated: the values to bind, in order."""
+    parser.add_argument(
+        "--param",
+        metavar="V",
+        action="append",
+        default=[],
+        help="a value to bind, read as JSON, or as text where it is no JSON; repeatable",
+    )
+
+
 def principal(text: str) -> Principal:
     """Return the principal that `USER[:GROUP,...]` names."""
     user, _, groups = (part.strip() for part in text.partition(":"))

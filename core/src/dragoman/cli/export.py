@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from dragoman.cli.common import (
     add_caller_argument,
     add_database_argument,
+    add_param_argument,
     add_source_arguments,
     load_configuration,
     resolve_database,
@@ -56,13 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--chart", choices=CHARTS, help="what a picture (svg, png) shows; without it, what suits the columns"
     )
-    parser.add_argument(
-        "--param",
-        metavar="V",
-        action="append",
-        default=[],
-        help="a value to bind, read as JSON, or as text where it is no JSON; repeatable",
-    )
+    add_param_argument(parser)
     parser.add_argument(
         "--timeout", metavar="S", type=float, default=3600.0, help="end the query after so many seconds"
     )

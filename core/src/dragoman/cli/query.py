@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from dragoman.cli.common import (
     add_caller_argument,
     add_database_argument,
+    add_param_argument,
     add_source_arguments,
     load_configuration,
     resolve_database,
@@ -41,13 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("sql", metavar="SQL", help="the query; with -, stdin is read")
     add_source_arguments(parser)
     add_caller_argument(parser)
-    parser.add_argument(
-        "--param",
-        metavar="V",
-        action="append",
-        default=[],
-        help="a value to bind, read as JSON, or as text where it is no JSON; repeatable",
-    )
+    add_param_argument(parser)
     parser.add_argument("--limit", metavar="N", type=int, help="at most this many rows")
     parser.add_argument("--timeout", metavar="S", type=float, help="end the query after so many seconds")
     parser.add_argument("--from-dialect", metavar="D", help="the dialect the SQL is written in; it is translated")
