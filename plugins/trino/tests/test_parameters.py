@@ -59,6 +59,7 @@ GIVEN = [
     ("CAST(? AS date)", "2024-01-01", "2024-01-01"),
     ("(SELECT max(name) FROM nation WHERE name LIKE ? || '%')", "F", "FRANCE"),
 ]
+DESCRIBED = "SELECT count(*) FROM system.runtime.queries WHERE query LIKE 'DESCRIBE INPUT%'"
 REFUSED = [
     ("coalesce(?, 1)", "abc", "integer"),
     ("coalesce(?, 1)", 2**40, "INTEGER"),
@@ -101,6 +102,27 @@ async def test_limits_and_lists_take_parameters(executor):
 
 async def test_a_statement_whose_types_cannot_be_told_ahead_still_runs(executor):
     assert await value_of(executor, "SELECT json_extract_scalar(?, '$.a')", '{"a": 5}') == "5"
+
+
+async def test_texts_take_one_statement_and_values_of_other_types_two(executor, trino_server):
+    async def described(mark, *values):
+        before = await trino_server.run(DESCRIBED)
+        columns = "".join(f", ? AS {mark}{place}" for place in range(len(values)))
+        await ask(executor, f"SELECT 1{columns} FROM nation WHERE name = 'FRANCE'", *values)
+        return (await trino_server.run(DESCRIBED))[0][0] - before[0][0]
+
+    assert await described("texts", "a", None, "b") == 0
+    assert await described("mixed", "a", 1) == 1
+
+
+async def test_texts_of_other_types_are_read_as_those(executor):
+    sql = "SELECT min(orderkey) FROM orders WHERE orderdate = {} AND orderkey > {}"
+    wanted = await value_of(executor, sql.format("DATE '1996-01-02'", "0"))
+    assert wanted
+    for _ in range(2):
+        assert await value_of(executor, sql.format("?", "?"), "1996-01-02", "0") == wanted
+    _, rows = await ask(executor, "SELECT name FROM nation ORDER BY name OFFSET ? LIMIT ?", "1", "1")
+    assert rows == [["ARGENTINA"]]
 
 
 async def test_an_error_of_the_statement_keeps_its_place_beside_parameters(executor):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import replace
 from typing import Any, Final
 from urllib.parse import quote
@@ -60,22 +60,43 @@ class TrinoExecutor(Executor):
     async def _open(self, request: Request, about: str) -> AsyncGenerator[RowStream]:
         """Run a statement of which `about` is the caller's part."""
         async with self._client.slot(request.limits.timeout) as slot, AsyncExitStack() as opened:
-            try:
-                reader = await self._start(opened, await self._prepare(request, about, slot), request.limits)
-            except (InvalidSql, ParameterError):
-                # The remembered types of its parameters may have changed with its tables.
-                self._inputs.pop((_user(request), plans.split_statement(request.statement, about)[1]), None)
-                raise
+            sent = _sent(request, about, slot)
+            reader = await (self._fill if request.parameters else self._start)(opened, sent, request)
             yield RowStream(reader.columns, reader.batches())
 
-    async def _start(self, opened: AsyncExitStack, sent: Sent, limits: Limits) -> Reader:
+    async def _fill(self, opened: AsyncExitStack, sent: Sent, request: Request) -> Reader:
+        """Run a statement prepared and with its parameters, as literals of the types that the server expects.
+
+        To ask for the types takes a statement of its own. A text is the same literal for every type of texts, so if
+        there are only texts, they are first sent as such, unless types of this statement are remembered.
+        """
+        before, statement = plans.split_statement(request.statement, sent.about)
+        sent = replace(sent, statement=statement, headers=parameters.prepare_header(statement))
+
+        def execution(types: Sequence[str] | None) -> Sent:
+            return replace(sent, sql=before + parameters.execution(statement, request.parameters, types))
+
+        key = sent.user, statement
+        if key not in self._inputs and parameters.are_texts(request.parameters):
+            with suppress(InvalidSql, ParameterError):
+                return await self._start(opened, execution(None), request)
+            await opened.aclose()
         try:
-            return await self._begin(opened, sent, limits)
+            types = await self._input(key, replace(sent, sql=parameters.DESCRIBE_INPUT))
+            return await self._start(opened, execution(types), request)
+        except (InvalidSql, ParameterError):
+            # The remembered types may have changed with the tables.
+            self._inputs.pop(key, None)
+            raise
+
+    async def _start(self, opened: AsyncExitStack, sent: Sent, request: Request) -> Reader:
+        try:
+            return await self._begin(opened, sent, request.limits)
         except UnknownTransaction:
             # The server was restarted since the transaction began.
             self._transactions.of(sent.user).forget()
             await opened.aclose()
-            return await self._begin(opened, sent, limits)
+            return await self._begin(opened, sent, request.limits)
 
     async def _begin(self, opened: AsyncExitStack, sent: Sent, limits: Limits) -> Reader:
         headers = dict(sent.headers or {})
@@ -86,31 +107,8 @@ class TrinoExecutor(Executor):
         await reader.start()
         return reader
 
-    async def _prepare(self, request: Request, about: str, slot: Slot) -> Sent:
-        """Return the statement of a request as it is sent: unchanged, or prepared and run with its parameters."""
-        limits = request.limits
-        sent = Sent(
-            sql=request.statement,
-            statement=request.statement,
-            about=about,
-            timeout=limits.timeout,
-            most=2 * limits.max_bytes + SLACK,
-            tags=_tags(request),
-            slot=slot,
-            user=_user(request),
-            # Whether a caller's condition fails may depend on the plan, and so on rows that the caller does not see.
-            blind=request.confinement is not None,
-        )
-        if not request.parameters:
-            return sent
-        before, statement = plans.split_statement(request.statement, about)
-        sent = replace(sent, statement=statement, headers=parameters.prepare_header(statement))
-        types = await self._input(replace(sent, sql=parameters.DESCRIBE_INPUT))
-        return replace(sent, sql=before + parameters.execution(statement, request.parameters, types))
-
-    async def _input(self, sent: Sent) -> Sequence[str] | None:
+    async def _input(self, key: tuple[str | None, str], sent: Sent) -> Sequence[str] | None:
         """Return the types of a statement's parameters; None if the server cannot determine them without values."""
-        key = sent.user, sent.statement
         if key in self._inputs:
             self._inputs.move_to_end(key)
             return self._inputs[key]
@@ -167,6 +165,23 @@ class TrinoExecutor(Executor):
         """End the transactions that were begun ahead, and close the connections."""
         await self._transactions.aclose()
         await self._client.aclose()
+
+
+def _sent(request: Request, about: str, slot: Slot) -> Sent:
+    """Return how a request is sent. `about` is the caller's part of its statement."""
+    limits = request.limits
+    return Sent(
+        sql=request.statement,
+        statement=request.statement,
+        about=about,
+        timeout=limits.timeout,
+        most=2 * limits.max_bytes + SLACK,
+        tags=_tags(request),
+        slot=slot,
+        user=_user(request),
+        # Whether a caller's condition fails may depend on the plan, and so on rows that the caller does not see.
+        blind=request.confinement is not None,
+    )
 
 
 def _user(request: Request) -> str | None:

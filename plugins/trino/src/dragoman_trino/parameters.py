@@ -42,6 +42,11 @@ DESCRIBE_INPUT: Final = f"DESCRIBE INPUT {_NAME}"
 DESCRIBE_OUTPUT: Final = f"DESCRIBE OUTPUT {_NAME}"
 
 
+def are_texts(values: Sequence[Any]) -> bool:
+    """Return whether all values are texts or missing."""
+    return all(value is None or isinstance(value, str) for value in values)
+
+
 def execution(statement: str, values: Sequence[Any], types: Sequence[str] | None) -> str:
     """Return the SQL that runs a prepared statement with values for its parameters.
 
