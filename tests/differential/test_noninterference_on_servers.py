@@ -4,6 +4,7 @@ import json
 from collections.abc import AsyncIterator, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
+from datetime import date
 from typing import Any, cast
 
 import asyncpg
@@ -330,9 +331,16 @@ async def test_what_is_hidden_changes_no_answer_of_trino(on_trino):
     assert await check_trino(on_trino, range(40)) > 20
 
 
-# A job of its own asks the first of them at each change, the clock all.
+# A job of its own asks these at each change, the clock the others: each night another twentieth of as many as Postgres.
 @pytest.mark.nightly
 @pytest.mark.timeout(36_000)
-@pytest.mark.parametrize("seeds", [range(1_000, 3_000), range(3_000, 8_000)], ids=["2000", "5000"])
+@pytest.mark.parametrize("seeds", [range(1_000, 3_000), None], ids=["2000", "tonight"])
 async def test_what_is_hidden_changes_no_answer_of_many_of_trino(on_trino, seeds):
+    seeds = seeds or tonight()
+    print(f"Seeds {seeds.start} to {seeds.stop - 1}")
     assert await check_trino(on_trino, seeds) > len(seeds) // 2
+
+
+def tonight(nights: int = 20, calls: int = 5_000) -> range:
+    start = 3_000 + date.today().toordinal() % nights * calls
+    return range(start, start + calls)
