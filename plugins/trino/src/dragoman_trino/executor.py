@@ -60,7 +60,7 @@ class TrinoExecutor(Executor):
     async def _open(self, request: Request, about: str) -> AsyncGenerator[RowStream]:
         """Run a statement of which `about` is the caller's part."""
         async with self._client.slot(request.limits.timeout) as slot, AsyncExitStack() as opened:
-            sent = _sent(request, about, slot)
+            sent = _statement(request, about, slot)
             reader = await (self._fill if request.parameters else self._start)(opened, sent, request)
             yield RowStream(reader.columns, reader.batches())
 
@@ -167,7 +167,7 @@ class TrinoExecutor(Executor):
         await self._client.aclose()
 
 
-def _sent(request: Request, about: str, slot: Slot) -> Sent:
+def _statement(request: Request, about: str, slot: Slot) -> Sent:
     """Return how a request is sent. `about` is the caller's part of its statement."""
     limits = request.limits
     return Sent(
