@@ -11,6 +11,7 @@ from contextlib import closing
 import apsw
 import pytest
 from dragoman import ConnectionFailed, DragomanError, QueryError, TableNotFound
+from dragoman.errors import NotFound
 from dragoman_sqlite.inspector import SQLiteInspector
 from dragoman_sqlite.worker.failures import describe_failure
 
@@ -209,6 +210,22 @@ async def test_a_new_rtree_can_be_described_and_explained_first(bench):
     bench.make("CREATE VIRTUAL TABLE two USING rtree (id, x0, x1)")
     plan = await bench.executor(shop).explain(Request(statement="SELECT * FROM two"), ExplainOptions())
     assert plan.plan.startswith("SCAN two VIRTUAL TABLE")
+
+
+@pytest.mark.parametrize("change", ["DROP TABLE t", "ALTER TABLE t RENAME TO gone", "ALTER TABLE t RENAME a TO gone"])
+async def test_what_is_only_compiled_is_compiled_as_the_file_is_now(bench, change):
+    from dragoman import ExplainOptions, Request
+
+    shop, request = bench.make(SCHEMA, pool_size=1), Request(statement="SELECT a FROM t")
+    executor = bench.executor(shop)
+    for compile in (executor.describe, executor.prepare, lambda request: executor.explain(request, ExplainOptions())):
+        await compile(request)
+        with closing(sqlite3.connect(bench.folder / "test.db")) as writer:
+            writer.execute(change)
+        with pytest.raises(NotFound):
+            await compile(request)
+        with closing(sqlite3.connect(bench.folder / "test.db")) as writer:
+            writer.executescript("DROP TABLE IF EXISTS t; DROP TABLE IF EXISTS gone; CREATE TABLE t (a);")
 
 
 async def test_rows_still_in_the_log_of_a_wal_database_are_read(bench):

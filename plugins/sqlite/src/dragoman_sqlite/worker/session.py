@@ -109,6 +109,9 @@ class Session:
                 connection.config(apsw.SQLITE_DBCONFIG_DQS_DML, 0)
 
     def _tell(self, connection: apsw.Connection, statement: Statement, send: Send) -> None:
+        if statement.order.task != "rows":
+            # Only a step notices that the schema has changed, and these take none.
+            self._authorizer.guard(connection)
         match statement.order.task:
             case "rows":
                 self._send_rows(connection, statement, send)

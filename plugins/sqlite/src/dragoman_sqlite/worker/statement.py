@@ -34,12 +34,15 @@ class Statement:
         self._cursor: apsw.Cursor | None = None
 
     def start(self, connection: apsw.Connection, explain: int = 0, sql: str = "", *, run: bool = True) -> apsw.Cursor:
-        """Start it and return its rows. `explain`: the mode of sqlite3_stmt_explain."""
+        """Start it and return its rows. `explain`: the mode of sqlite3_stmt_explain.
+
+        If it does not run, it is compiled anew: a compiled one that is remembered may know another schema.
+        """
         self.close()
         sql = sql or self.order.sql
         self._cursor = connection.cursor()
         self._cursor.exec_trace = functools.partial(self._trace, sql=sql, run=run)
-        return self._cursor.execute(sql, bind(sql, self.order.parameters), explain=explain or -1)
+        return self._cursor.execute(sql, bind(sql, self.order.parameters), can_cache=run, explain=explain or -1)
 
     def rows(self, connection: apsw.Connection) -> Iterator[Any]:
         """Start it and return its rows. Its columns are those of its first step.
