@@ -178,6 +178,17 @@ async def test_columns_are_told_without_running(executor):
     ]
 
 
+async def test_columns_are_those_of_the_tables_as_they_are_now(executor, admin):
+    request = Request(statement="SELECT a FROM described")
+    await admin.execute("CREATE TABLE described (a int)")
+    assert [column.type for column in await executor.describe(request)] == ["integer"]
+    await admin.execute("ALTER TABLE described ALTER a TYPE text")
+    assert [column.type for column in await executor.describe(request)] == ["text"]
+    await admin.execute("DROP TABLE described")
+    with pytest.raises(TableNotFound):
+        await executor.describe(request)
+
+
 # The session
 
 

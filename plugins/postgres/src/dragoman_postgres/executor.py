@@ -103,8 +103,9 @@ class PostgresExecutor(Executor):
                 yield stream
 
     async def describe(self, request: Request) -> Sequence[Column]:
-        """Return a query's columns. The server plans the query and does not run it."""
+        """Return a query's columns. The server plans the query, as its tables are now, and does not run it."""
         async with self._lend(request) as session:
+            session.prepared.pop(self._key(request), None)
             return (await self._get_prepared(session, request)).columns
 
     async def explain(self, request: Request, options: ExplainOptions) -> Plan:
