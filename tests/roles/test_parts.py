@@ -5,6 +5,7 @@ import sqlite3
 from collections import Counter
 from contextlib import closing
 from itertools import chain
+from typing import Any
 
 import pytest
 from dragoman import Gateway
@@ -183,6 +184,52 @@ async def test_a_filtered_table_that_was_replaced_is_read_at_the_second_call(ope
             assert (await ask(toolbox, "execute_query", sql=sql))["columns"] == ["tenant", column]
         error = (await ask(toolbox, "execute_query", sql="SELECT q.other FROM orders, (SELECT 1 AS a) q"))["error"]
         assert (error["code"], "Send the query again" in error["suggestion"]) == ("COLUMN_NOT_FOUND", False)
+
+
+LEDGER = """
+CREATE TABLE ledger (id INTEGER PRIMARY KEY, note TEXT, owner_zyx TEXT, zone_zyx TEXT);
+CREATE TABLE members_zyx (id_zyx INTEGER, name_zyx TEXT);
+INSERT INTO ledger VALUES (1, 'n', 'ann', 'z');
+INSERT INTO members_zyx VALUES (1, 'ann');
+"""
+OF_LEDGER = """
+[roles.analyst]
+groups = ["analysts"]
+[[roles.analyst.grants]]
+database = "shop"
+tables = ["main.ledger"]
+columns = ["id", "note"]
+filter = "owner_zyx = $user AND id IN (SELECT id_zyx FROM main.members_zyx WHERE name_zyx = 'ann')"
+masks = { note = "note || zone_zyx" }
+"""
+CHANGES = [
+    *(f"ALTER TABLE ledger RENAME {column}_zyx TO other_{column}" for column in ("owner", "zone")),
+    *(f"ALTER TABLE ledger DROP {column}_zyx" for column in ("owner", "zone")),
+    *(f"ALTER TABLE members_zyx RENAME {column}_zyx TO other_{column}" for column in ("id", "name")),
+    "ALTER TABLE members_zyx RENAME TO others",
+    "DROP TABLE members_zyx",
+]
+
+
+@pytest.mark.parametrize("change", CHANGES)
+async def test_no_error_names_what_a_filter_or_mask_misses(opened, shop, change):
+    with closing(sqlite3.connect(shop / "shop.db")) as writer:
+        writer.executescript(LEDGER)
+    calls: list[tuple[str, dict[str, Any]]] = [
+        ("execute_query", {"sql": "SELECT * FROM ledger"}),
+        ("execute_query", {"sql": "SELECT note FROM ledger WHERE id = 1"}),
+        ("execute_query", {"sql": "SELECT missing FROM ledger"}),
+        ("get_sample_rows", {"table_name": "ledger"}),
+        ("explain_query", {"sql": "SELECT id FROM ledger"}),
+    ]
+    async with opened(OF_LEDGER) as toolbox:
+        assert (await ask(toolbox, "execute_query", sql="SELECT * FROM ledger"))["rows"] == [[1, "nz"]]
+        with closing(sqlite3.connect(shop / "shop.db")) as writer:
+            writer.executescript(f"PRAGMA legacy_alter_table = on; {change}")
+        for tool, arguments in calls:
+            answer = await ask(toolbox, tool, **arguments)
+            assert "zyx" not in str(answer), answer
+            assert answer.get("error", answer).get("code") in ("PERMISSION_DENIED", None), answer
 
 
 @pytest.mark.parametrize("names", ['x`a"b,am`o"unt', "x y,my amount", "x[odd],select"])

@@ -97,8 +97,8 @@ class ConfinedStatement:
 class Confiner:
     """Confines the statements of callers who have a part. Remembers the result as long as the catalog stays the same.
 
-    `value_of`: returns the values of policies. `compile`: has the database compile each part before its first use, if
-    nobody did at the start: its error would reveal the part to a caller.
+    `value_of`: returns the values of policies. `compile`: has the database compile a statement of the gateway's own.
+    `untried`: parts are compiled before their first use, since nobody did at the start: an error would reveal them.
     """
 
     def __init__(
@@ -109,10 +109,13 @@ class Confiner:
         whole: Resolver,
         source: Source,
         value_of: ValueOf,
-        compile: Prepare | None = None,
+        compile: Prepare,
+        *,
+        untried: bool = False,
     ) -> None:
         self._value_of = value_of
         self._compile = compile
+        self._untried = untried
         self._compiled: set[ConfinedRelation] = set()
         self._dialect = dialect
         self._catalog = catalog
@@ -138,7 +141,7 @@ class Confiner:
             self._permissions = permissions
         if statement.text not in self._known:
             made = await self._confine(statement)
-            for part in made.parts if made and self._compile else ():
+            for part in made.parts if made and self._untried else ():
                 await self._try(part)
             self._known[statement.text] = made
             if len(self._known) > REMEMBERED:
@@ -165,14 +168,24 @@ class Confiner:
         confinement = Confinement(relations=confined.parts, values=values, lead=confined.confined.lead)
         return Request(statement=confined.confined.text, parameters=parameters, confinement=confinement)
 
+    async def check_fit(self, parts: Sequence[ConfinedRelation]) -> None:
+        """Raise `PermissionDenied` if parts do not match their relations any more.
+
+        Filters and masks are checked at the start. A column or relation that they name may be gone since, and the
+        database's error about a caller's statement names it.
+        """
+        self._compiled.difference_update(parts)
+        for part in parts:
+            await self._try(part)
+
     async def _try(self, part: ConfinedRelation) -> None:
         """Have the database compile a part. Raises `PermissionDenied` for one that does not match the relation."""
-        if part in self._compiled or self._compile is None:
+        if part in self._compiled:
             return
         try:
             await self._compile(await self.trial(as_conditions(part)))
         except UNFIT as error:
-            _log.error("what a policy leaves of %s does not match it: %s", part.relation, error.message)
+            _log.error("what callers may see of %s does not match it: %s", part.relation, error.message)
             raise PermissionDenied(
                 f"The rules of this server do not match {part.relation.name}, so it is closed.",
                 suggestion="Tell the server's administrator: the log says what is wrong.",

@@ -353,8 +353,16 @@ class OpenDatabase:
             resolver,
         )
         if self.dialect.confine is not None:
-            compile = self._compile if restricting else None
-            seen.confiner = Confiner(self.dialect, self.config, catalog, resolver, self.source, self._value_of, compile)
+            seen.confiner = Confiner(
+                self.dialect,
+                self.config,
+                catalog,
+                resolver,
+                self.source,
+                self._value_of,
+                self._compile,
+                untried=bool(restricting),
+            )
         return seen
 
     async def insights(self, tables: Sequence[Table]) -> Mapping[Relation, Insight]:

@@ -13,7 +13,7 @@ from dragoman.catalog import withhold
 from dragoman.dialect import Capability
 from dragoman.errors import CostExceeded, DragomanError, InvalidSql, ParameterError, QueryTimeout, Unsupported
 from dragoman.gateway.calls import CallRecord
-from dragoman.gateway.confining import ConfinedStatement
+from dragoman.gateway.confining import UNFIT, ConfinedStatement
 from dragoman.gateway.failures import explain, have_lost
 from dragoman.gateway.opened import OpenDatabase
 from dragoman.model import LOCAL, Database, Encoded, ExplainOptions, Limits, Plan, Principal, Request, RowStream
@@ -238,8 +238,20 @@ class Query:
             having = self.confined.parts_with(told)
             if having and await have_lost(having, told.identifier or "", opened.catalog):
                 return _about(told.replace(suggestion=_CHANGED), self.sql)
+            if unfit := await self._find_unfit(self.confined, told):
+                return _about(unfit, self.sql)
         relations = partial(opened.judge.relations, self.statement)
         return _about(await explain(told, self.statement, opened.catalog, relations), self.sql)
+
+    async def _find_unfit(self, confined: ConfinedStatement, error: DragomanError) -> DragomanError | None:
+        """Return the error for filters and masks that the database cannot compile. None: the statement is at fault."""
+        if self.opened.confiner is None or not isinstance(error, UNFIT):
+            return None
+        try:
+            await self.opened.confiner.check_fit(confined.parts)
+        except DragomanError as unfit:
+            return unfit
+        return None
 
 
 def _lower(
