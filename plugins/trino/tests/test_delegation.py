@@ -164,14 +164,13 @@ async def test_whom_the_gateway_may_not_impersonate_is_refused(lake):
     async with opened(lake) as gateway:
         for somebody in (EVE, caller("admin"), caller("gateway"), Principal()):
             told = await ask(gateway, somebody, "execute_query", sql=COUNT)
-            # Who signs in may be itself, as which it reads no row.
-            assert "error" in told or told["rows"][0][0] == 0, somebody
+            assert "error" in told, somebody
 
 
 @pytest.mark.parametrize(
-    "user", ["ann ", " ann", "ann\r\nX-Trino-Role: system=ROLE{admin}", "\u0101nn", "ann\0", "", "\t"]
+    "user", ["ann ", " ann", "ann\r\nX-Trino-Role: system=ROLE{admin}", "\u0101nn", "ann\0", "", "\t", "gateway"]
 )
-async def test_a_name_that_a_header_would_change_has_no_database(lake, user):
+async def test_a_name_that_a_header_would_change_or_that_signs_in_has_no_database(lake, user):
     async with opened(replace(lake, act_as="{claims.login}")) as gateway:
         assert gateway.for_principal(caller("ann", login=user)).names == ()
         with pytest.raises(UnknownDatabase):

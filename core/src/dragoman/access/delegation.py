@@ -112,8 +112,13 @@ class Delegation:
                 return Acting()
 
     def _user(self, principal: Principal) -> str:
+        """Return the user who acts for a caller.
+
+        Never the one who signs in: a caller of that name would read what the gateway reads, since engines ask no rule
+        about impersonating oneself.
+        """
         user = _fill(self._database.act_as, principal)
-        if not _USER.fullmatch(user):
+        if not _USER.fullmatch(user) or user == self._database.user:
             raise PermissionDenied(
                 "The database has no user of your name.", suggestion="Ask the server's administrator."
             )
