@@ -1,7 +1,10 @@
+import copy
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -471,3 +474,53 @@ def test_a_variable_of_a_section_that_is_not_there_is_the_users_own_and_a_near_m
     (warning,) = configuration.warnings
     assert "DRAGOMAN_SEVER__PORT" in warning
     assert "server" in warning
+
+
+def places(values: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Yield the path of every value within `values`."""
+    if path:
+        yield path
+    inner = values.items() if isinstance(values, dict) else enumerate(values) if isinstance(values, list) else ()
+    for key, value in inner:
+        yield from places(value, (*path, key))
+
+
+def replaced(values: Any, path: tuple[Any, ...], odd: object) -> Any:
+    """Return a copy of `values` with another value at `path`."""
+    changed = copy.deepcopy(values)
+    place = changed
+    for key in path[:-1]:
+        place = place[key]
+    place[path[-1]] = odd
+    return changed
+
+
+ODD = (
+    "\0", "a\0b", "${file:a\0b}", "${file:/dev/null}", "${" + "x" * 5000 + "}", "ENC:v1:", "\ud7ff" * 300, "",
+    10**400, -1, True, None, [], [[]], {}, {"": ""}, float("inf"), float("nan"), [None] * 3, "9" * 5000, "://", "a://[::1",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("odd", ODD, ids=lambda odd: repr(odd)[:20])
+def test_whatever_a_value_is_it_is_read_or_refused(odd: object, configure: Load, tmp_path: Path):
+    """An error of another kind would end a server whose configuration is read again."""
+    more = (
+        "[audit]\npath = 'a.jsonl'\n[results]\ndir = 'kept'\n[[server.tokens]]\nname = 'x'\nhash = 'y'\nexpires = 'z'\n"
+    )
+    values = tomllib.loads(
+        FULL.replace("[server]", "[server]\nstate_dir = 's'\nqueries_dir = 'q'\ntls_cert = 't'", 1) + more
+    )
+    for path in places(values):
+        written = json.dumps(replaced(values, path, odd))
+        with suppress(ConfigurationError):
+            configure(written, file="dragoman.yaml", environ=ENVIRON)
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [f"{'[' * 5000}{']' * 5000}", "{a=" * 3000 + "1" + "}" * 3000, "9" * 5000, "[" * 5000, f"{'a.' * 20000}b = 1"],
+    ids=["lists", "tables", "digits", "open", "dots"],
+)
+def test_a_value_that_no_parser_reads_is_told(odd: str, configure: Load):
+    with pytest.raises(ConfigurationError):
+        configure(f'x = {odd}\n[databases.a]\nurl = "sqlite:///a.db"')

@@ -57,6 +57,13 @@ def test_a_file_that_cannot_be_read_is_told_with_the_key(tmp_path: Path, content
         configured(tmp_path, shop("${file:secret}"))
 
 
+def test_a_pipe_is_not_read(tmp_path: Path) -> None:
+    """A reload would wait for its writer, and with several processes nothing would end the server."""
+    os.mkfifo(tmp_path / "secret")
+    with pytest.raises(ConfigurationError, match=r"databases.shop.password: secret is a pipe"):
+        configured(tmp_path, shop("${file:secret}"))
+
+
 def test_a_default_is_still_a_default(tmp_path: Path) -> None:
     assert password_of(configured(tmp_path, shop("${file:-x}"))) == "x"
     assert password_of(configured(tmp_path, shop("${file:-x}"), {"file": "y"})) == "y"

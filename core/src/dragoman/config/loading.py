@@ -422,6 +422,8 @@ class _Reading(Merge):
             self._problem(path, error.expected, error.remedy)
         except ConfigurationError as error:
             self._problem(path, error.message.rstrip("."), error.suggestion)
+        except (ValueError, OverflowError):  # a number of hundreds of digits, a text that its type cannot hold
+            self._problem(path, "expected another value", "")
         return None
 
     def _problem(self, path: KeyPath, message: str, remedy: str) -> None:

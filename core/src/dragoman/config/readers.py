@@ -55,7 +55,7 @@ def path(value: Any) -> Path:
     """Read the path of a file."""
     if isinstance(value, Path):
         return value
-    if not text(value):
+    if not text(value) or "\0" in value:
         raise Wrong("expected the path of a file")
     return Path(os.path.expanduser(text(value)))
 

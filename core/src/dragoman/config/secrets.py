@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import os
+import stat
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -52,8 +53,13 @@ class Secrets:
         return secret
 
     def _file(self, reference: str) -> str:
+        if "\0" in reference:
+            raise SecretError("no file has a NUL in its name")
+        path = self._folder / os.path.expanduser(reference)
         try:
-            with (self._folder / os.path.expanduser(reference)).open(encoding="utf-8") as file:
+            if stat.S_ISFIFO(path.stat().st_mode):  # a reload would wait for its writer
+                raise SecretError(f"{reference} is a pipe", "Name a file.")
+            with path.open(encoding="utf-8") as file:
                 content = file.read(_MAX_FILE + 1)
         except OSError as error:
             raise SecretError(f"the file {reference} cannot be read: {error.strerror}") from None

@@ -128,6 +128,8 @@ def _parse_toml(content: str, shown: str) -> dict[str, Any]:
         found = _TOML_PLACE.search(str(error))
         message = f"not valid TOML: {error}"
         raise problems_error([Problem(shown, "", message, _TOML_REMEDY, int(found[1]) if found else None)]) from None
+    except (ValueError, RecursionError):  # a number of thousands of digits, or hundreds of nested lists
+        raise problems_error([Problem(shown, "", "not valid TOML: a value is too long or too deep", "")]) from None
 
 
 _TOML_PLACE = re.compile(r"\(at line (\d+), column \d+\)$")
