@@ -264,6 +264,15 @@ async def test_a_wrong_configuration_changes_nothing_in_any_worker(serve: Serve,
         assert [answer["error"]["code"] for answer in answers] == ["UNKNOWN_DATABASE"] * 4
 
 
+async def test_a_file_that_no_parser_reads_changes_nothing_in_the_first_process(serve: Serve, tmp_path: Path):
+    async with serve(tmp_path) as (peer, url, _):
+        for wrong in (f"x = {'[' * 5000}{']' * 5000}", f"x = {'9' * 5000}", 'description = "${file:a\\u0000b}"'):
+            write(tmp_path, rest=wrong)
+            peer.process.send_signal(signal.SIGHUP)
+            await peer.logged("the configuration was not applied")
+        assert (await metrics(url))["dragoman_worker_up"] == {"0": 1, "1": 1}
+
+
 @pytest.mark.full
 async def test_a_wrong_configuration_that_comes_while_no_worker_serves_changes_nothing(serve: Serve, tmp_path: Path):
     async with serve(tmp_path) as (peer, url, workers):

@@ -28,7 +28,7 @@ from typing import Any, Final
 
 from dragoman.cleanup import CLEANUP
 from dragoman.config import Configuration
-from dragoman.errors import DragomanError
+from dragoman.mcp.reloading import log_failure
 
 LOGGER = logging.getLogger("dragoman.mcp")
 
@@ -307,8 +307,8 @@ class _First:
         elif self._reread is not None:
             try:
                 self._candidate = self._reread()
-            except DragomanError as error:
-                LOGGER.error("the configuration was not applied: %s %s", error.message, error.suggestion)
+            except Exception as error:  # an error here would end the whole server
+                log_failure(error)
             else:
                 self._ask(up[:1])
 

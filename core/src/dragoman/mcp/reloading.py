@@ -124,12 +124,17 @@ async def _reload(toolbox: Toolbox, reread: Reread) -> bool:
     try:
         # In a thread: files are read, and calls go on meanwhile.
         await toolbox.reload(await asyncio.to_thread(reread))
-    except DragomanError as error:
-        LOGGER.error("the configuration was not applied: %s %s", error.message, error.suggestion)
-        return False
     except Exception as error:  # otherwise nobody would learn that a restriction is not in force
-        LOGGER.error("the configuration was not applied, because of a bug in dragoman: %s", type(error).__name__)
+        log_failure(error)
         return False
     changed = changed_keys(before, toolbox.gateway.configuration)
     LOGGER.info("the configuration was applied; changed: %s", ", ".join(changed) or "nothing")
     return True
+
+
+def log_failure(error: Exception) -> None:
+    """Log why a configuration was not applied."""
+    if isinstance(error, DragomanError):
+        LOGGER.error("the configuration was not applied: %s %s", error.message, error.suggestion)
+    else:
+        LOGGER.error("the configuration was not applied, because of a bug in dragoman: %s", type(error).__name__)
