@@ -273,6 +273,20 @@ async def test_a_file_that_no_parser_reads_changes_nothing_in_the_first_process(
         assert (await metrics(url))["dragoman_worker_up"] == {"0": 1, "1": 1}
 
 
+async def test_a_worker_that_refuses_what_another_has_taken_is_replaced(serve: Serve, tmp_path: Path):
+    async with serve(tmp_path) as (peer, url, workers):
+        os.kill(workers[1], signal.SIGSTOP)
+        write(tmp_path, rest=MORE)
+        peer.process.send_signal(signal.SIGHUP)
+        await peer.logged("worker 0 has taken the configuration")
+        write(tmp_path, server="max_concurrent = 3", rest=MORE)
+        os.kill(workers[1], signal.SIGCONT)
+        await peer.logged("worker 1 is replaced")
+        await peer.logged(rf"worker 1 serves, process (?!{workers[1]}\b)")
+        answers = [await call(url, "list_tables", database="more") for _ in range(8)]
+        assert [answer["tables"] for answer in answers] == [{"main": ["orders"]}] * 8
+
+
 @pytest.mark.full
 async def test_a_wrong_configuration_that_comes_while_no_worker_serves_changes_nothing(serve: Serve, tmp_path: Path):
     async with serve(tmp_path) as (peer, url, workers):

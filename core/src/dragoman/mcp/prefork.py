@@ -290,6 +290,8 @@ class _First:
             elif word == _CHANGED:
                 self._reload()
             else:
+                if word == _REFUSED and child.configuration is self._configuration:
+                    self._renew(index, child)
                 self._go_on(index, child, taken=word == _TAKEN)
 
     def _note_up(self, index: int, child: _Child) -> None:
@@ -311,6 +313,11 @@ class _First:
                 log_failure(error)
             else:
                 self._ask(up[:1])
+
+    def _renew(self, index: int, child: _Child) -> None:
+        """End a worker that refused what another has applied. The one in its place begins with that configuration."""
+        LOGGER.warning("worker %d is replaced: the others have another configuration", index)
+        child.hang_up()
 
     def _reload_again(self) -> None:
         """Do a reload that had to wait, if no other is running."""
