@@ -1,5 +1,6 @@
 """Administrators add, change and remove databases while the server runs; nobody else sees that they could."""
 
+import asyncio
 import json
 import stat
 from collections.abc import AsyncIterator, Callable
@@ -9,9 +10,9 @@ from pathlib import Path
 import pytest
 from dragoman import Gateway
 from dragoman.audit import records
-from dragoman.config import load
+from dragoman.config import load, lock_state
 from dragoman.model import Principal
-from dragoman.tools import Toolbox
+from dragoman.tools import Toolbox, administration
 from dragoman.tools.surfaces import Change
 
 from .conftest import ANALYST, ask
@@ -109,10 +110,55 @@ async def test_what_is_wrong_is_refused_and_changes_nothing(tool, arguments, wor
         error = (await ask(toolbox, tool, ADMIN, **arguments))["error"]
         assert words in error["message"]
         assert toolbox.gateway.names == ("shop",)
-    file = shop / "state" / "databases.json"
-    assert not file.exists() or json.loads(file.read_text()) == {}
+    assert not (shop / "state" / "databases.json").exists()
     async with serve() as toolbox:
         assert toolbox.gateway.names == ("shop",)
+
+
+async def test_no_reload_meets_a_change_that_is_refused(serve: Serve, monkeypatch: pytest.MonkeyPatch):
+    """Otherwise whoever sends wrong changes could keep a withdrawn token alive."""
+    written: list[object] = []
+    monkeypatch.setattr(administration, "write_state", lambda folder, state: written.append(state))
+    async with serve() as toolbox:
+        for url in ("sqlite:///shop.db?mode=rwc", "nonsense://host/x", "javascript:1", ""):
+            assert "error" in await ask(toolbox, "add_database", ADMIN, name="x", url=url)
+            assert written == []
+            await ask(toolbox, "reload", ADMIN)
+        await ask(toolbox, "add_database", ADMIN, name="x", url="sqlite:///shop.db")
+        assert len(written) == 1
+
+
+async def test_a_change_that_cannot_be_kept_is_not_applied(serve: Serve, shop: Path):
+    async with serve() as toolbox:
+        (shop / "state" / "databases.json").mkdir(parents=True)
+        error = (await ask(toolbox, "add_database", ADMIN, name="x", url="sqlite:///shop.db"))["error"]
+        assert "databases.json cannot be read" in error["message"]
+        assert toolbox.gateway.names == ("shop",)
+
+
+async def test_changes_of_two_workers_are_all_kept(serve: Serve, shop: Path):
+    async with serve() as one, serve() as other:
+        added = (
+            ask(worker, "add_database", ADMIN, name=f"{name}{number}", url="sqlite:///shop.db")
+            for number in range(8)
+            for name, worker in (("a", one), ("b", other))
+        )
+        answers = await asyncio.gather(*added)
+        assert [answer["name"] for answer in answers if "error" not in answer] == [each["name"] for each in answers]
+    kept = json.loads((shop / "state" / "databases.json").read_text())
+    assert kept.keys() == {f"{name}{number}" for number in range(8) for name in "ab"}
+
+
+async def test_a_change_waits_for_another_worker_only_for_a_while(
+    serve: Serve, shop: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(administration, "TURN", 0)
+    async with serve() as toolbox:
+        with lock_state(shop / "state") as locked:
+            assert locked
+            error = (await ask(toolbox, "add_database", ADMIN, name="x", url="sqlite:///shop.db"))["error"]
+            assert error["code"] == "BUSY"
+        assert (await ask(toolbox, "add_database", ADMIN, name="x", url="sqlite:///shop.db"))["status"] == "ready"
 
 
 async def test_what_auditors_read_is_not_replaced(serve: Serve, shop: Path):

@@ -12,7 +12,7 @@ from dragoman.lazy import load_names
 
 if TYPE_CHECKING:
     from dragoman.config.showing import STARTER, show
-    from dragoman.config.state import State, read_state, write_state
+    from dragoman.config.state import State, lock_state, read_state, suppose, write_state
 
 __all__ = [
     "ALIASES",
@@ -27,18 +27,28 @@ __all__ = [
     "StaticToken",
     "is_path",
     "load",
+    "lock_state",
     "parse_named",
     "parse_url",
     "read_state",
     "show",
     "split_name",
+    "suppose",
     "wants_hot_path",
     "wants_telemetry",
     "write_state",
 ]
 
 
-_HOMES = {"STARTER": "showing", "State": "state", "read_state": "state", "show": "showing", "write_state": "state"}
+_HOMES = {
+    "STARTER": "showing",
+    "State": "state",
+    "lock_state": "state",
+    "read_state": "state",
+    "show": "showing",
+    "suppose": "state",
+    "write_state": "state",
+}
 """Names that load on first use, so that a server starts faster: each belongs to a few commands."""
 
 __getattr__ = load_names(__name__, _HOMES)

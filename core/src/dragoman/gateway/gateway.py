@@ -7,7 +7,7 @@ import copy
 import logging
 import time
 from collections import OrderedDict
-from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -205,11 +205,12 @@ class Gateway:
         audit = configuration.audit
         return Sinks(audit, self.plugins.audit_store(audit.database) if audit.database is not None else None)
 
-    async def reload(self, configuration: Configuration) -> tuple[str, ...]:
+    async def reload(self, configuration: Configuration, keep: Callable[[], None] | None = None) -> tuple[str, ...]:
         """Apply another configuration; return the names of the databases added, changed or removed.
 
         Unchanged databases stay open. Running calls keep what they began with; what was replaced is closed after them.
-        If it raises `ConfigurationError` or `DialectError`, nothing has changed.
+        `keep` is called when everything was checked, and before it is applied. If this raises `ConfigurationError` or
+        `DialectError`, nothing has changed.
         """
         before, after = self.configuration.databases, configuration.databases
         check_rest(self.configuration, configuration)
@@ -223,6 +224,8 @@ class Gateway:
             fresh = await self._open_all({name: after[name] for name in changed if name in after}, roles)
             kept = {name: each for name, each in self._opened.items() if name not in changed}
             await self._check_fit(roles, configuration, kept | fresh)
+            if keep is not None:
+                keep()
         except BaseException:
             await asyncio.gather(*(each.aclose() for each in (*fresh.values(), *([sinks] if sinks else ()))))
             raise

@@ -122,8 +122,7 @@ async def _reload(toolbox: Toolbox, reread: Reread) -> bool:
 
     before = toolbox.gateway.configuration
     try:
-        # In a thread: files are read, and calls go on meanwhile.
-        await toolbox.reload(await asyncio.to_thread(reread))
+        await toolbox.reload_from(reread)
     except Exception as error:  # otherwise nobody would learn that a restriction is not in force
         log_failure(error)
         return False

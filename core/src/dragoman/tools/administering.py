@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from dragoman.config import State
-from dragoman.errors import DragomanError, ParameterError, UnknownDatabase, Unsupported
+from dragoman.errors import Busy, DragomanError, ParameterError, UnknownDatabase, Unsupported
 from dragoman.gateway.kept_database import NAME as RESULTS
 from dragoman.tools.administration import Administration
 from dragoman.tools.answer import Body
@@ -19,10 +19,10 @@ async def add_database(call: ToolCall) -> Body:
     """Add a database that is not configured yet."""
     name, admin = call["name"], _administration(call)
     _check_not_own(admin, name)
-    if name in admin.gateway.names:
-        raise ParameterError(f"The database {name!r} exists already.", suggestion="Use edit_database to change it.")
 
     def add(state: State) -> None:
+        if name in state or name in admin.gateway.names:  # another worker may have added it just now
+            raise ParameterError(f"The database {name!r} exists already.", suggestion="Use edit_database to change it.")
         state[name] = _merge(call, {})
 
     await _change(call, admin, add, "added")
@@ -71,7 +71,7 @@ async def _translate_errors(work: Awaitable[tuple[str, ...]]) -> tuple[str, ...]
     """Return the names of changed databases. Errors in the configuration are raised as errors of the arguments."""
     try:
         return await work
-    except ParameterError:
+    except (Busy, ParameterError):
         raise
     except DragomanError as error:
         raise ParameterError(error.message, suggestion=error.suggestion) from None

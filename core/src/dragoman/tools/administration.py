@@ -3,15 +3,28 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import time
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, Protocol
 
-from dragoman.config import Configuration, State, read_state, write_state
+from dragoman.config import Configuration, State, lock_state, read_state, suppose, write_state
+from dragoman.errors import Busy
 from dragoman.gateway import Gateway
 
 PATIENCE = 10.0
 """Seconds that a new database gets to answer before it counts as unreachable."""
+TURN: Final = 30.0
+"""Seconds that a change waits for one that another worker is applying."""
+_PAUSE: Final = 0.02
+
+
+class Take(Protocol):
+    """Reads a configuration and applies it. `keep` is called when it was checked and before it is applied."""
+
+    async def __call__(self, read: Callable[[], Configuration], keep: Callable[[], None] = ...) -> tuple[str, ...]: ...
 
 
 class Administration:
@@ -20,12 +33,7 @@ class Administration:
     `gateway`: the unrestricted one. `reread`: reads the configuration, including the kept state. `take`: applies it.
     """
 
-    def __init__(
-        self,
-        gateway: Gateway,
-        reread: Callable[[], Configuration],
-        take: Callable[[Configuration], Awaitable[tuple[str, ...]]],
-    ) -> None:
+    def __init__(self, gateway: Gateway, reread: Callable[[], Configuration], take: Take) -> None:
         self.gateway = gateway
         self._reread = reread
         self._take = take
@@ -43,22 +51,34 @@ class Administration:
 
         If it raises `ConfigurationError` or `DialectError`, nothing has changed.
         """
-        return await self._take(await asyncio.to_thread(self._reread))
+        return await self._take(self._reread)
 
     async def change(self, edit: Callable[[State], None]) -> tuple[str, ...]:
-        """Keep an edited state and apply it. A state that cannot be applied is not kept. Raises `DragomanError`s."""
-        async with self._one:
-            before = await asyncio.to_thread(read_state, self.folder)
-            after = {name: dict(kept) for name, kept in before.items()}
-            edit(after)
-            await asyncio.to_thread(write_state, self.folder, after)
-            try:
-                return await self.reload()
-            except BaseException:
-                await asyncio.shield(asyncio.to_thread(write_state, self.folder, before))
-                raise
+        """Keep an edited state and apply it. Raises `DragomanError`s.
+
+        Nobody ever reads a state that cannot be applied, since a reload at that moment would fail with it.
+        """
+        async with self._one, _turn(self.folder):
+            state = await asyncio.to_thread(read_state, self.folder)
+            edit(state)
+            with suppose(state):
+                return await self._take(self._reread, partial(write_state, self.folder, state))
 
     async def status(self, name: str) -> dict[str, Any]:
         """Return whether a database answers."""
         status = await self.gateway.database(name).status(wait=PATIENCE)
         return {"name": name, "status": status.state, **({"error": status.error} if status.error else {})}
+
+
+@asynccontextmanager
+async def _turn(folder: Path) -> AsyncGenerator[None]:
+    """Wait until no other worker changes the state. Raises `Busy` if one takes too long."""
+    until = time.monotonic() + TURN
+    while True:
+        with lock_state(folder) as locked:
+            if locked:
+                yield
+                return
+        if time.monotonic() >= until:
+            raise Busy("Another change of the databases is being applied.", suggestion="Try again in a moment.")
+        await asyncio.sleep(_PAUSE)

@@ -80,6 +80,10 @@ Raises `ConfigurationError`.
 """
 
 
+def _nothing() -> None:
+    """Do nothing: nothing has to be kept."""
+
+
 class UnknownTool(LookupError):
     """There is no such tool. This is an error of the protocol, not of a database."""
 
@@ -106,7 +110,7 @@ class Toolbox:
         self._profile = profile
         self.parts: list[Part] = []
         self._reloads = asyncio.Lock()
-        self._administration = Administration(gateway, reread, self.reload) if reread else None
+        self._administration = Administration(gateway, reread, self.reload_from) if reread else None
         self.surfaces = Surfaces(gateway)  # lists the files that exist, before they are read
         self._handlers: dict[str, Handler] = {"read_resource": partial(offering.read_resource, self.surfaces)}
         self.refresh()
@@ -128,13 +132,27 @@ class Toolbox:
         has changed.
         """
         async with self._reloads:
-            show(configuration, self._profile, self._format)
-            check_roles(configuration)
-            takes = [prepare(configuration) for prepare in self.parts]
-            changed = await self._gateway.reload(configuration)
-            for take in takes:
-                take()
-            self.refresh()
+            return await self._apply(configuration)
+
+    async def reload_from(
+        self, read: Callable[[], Configuration], keep: Callable[[], None] = _nothing
+    ) -> tuple[str, ...]:
+        """Read the configuration in a thread and apply it, as `reload` does.
+
+        It is read in its turn: no reload applies what was read before an earlier one. `keep` is called when it was
+        checked, and before it is applied.
+        """
+        async with self._reloads:
+            return await self._apply(await asyncio.to_thread(read), keep)
+
+    async def _apply(self, configuration: Configuration, keep: Callable[[], None] = _nothing) -> tuple[str, ...]:
+        show(configuration, self._profile, self._format)
+        check_roles(configuration)
+        takes = [prepare(configuration) for prepare in self.parts]
+        changed = await self._gateway.reload(configuration, keep)
+        for take in takes:
+            take()
+        self.refresh()
         for kind in ("tools", "resources", "prompts"):
             self.surfaces.changes.tell(Change(kind))
         return changed
