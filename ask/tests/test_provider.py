@@ -8,7 +8,7 @@ import pytest
 from dragoman import ModelError
 from dragoman.gateway.asking import Question
 from dragoman.tools import Toolbox
-from scripted import KEY, Failure, Never, Text, query
+from scripted import KEY, Failure, Never, Text, query, scripted
 
 COUNT = "SELECT count(*) AS orders FROM orders"
 BUSY = Failure(429, {"retry-after-ms": "1"})
@@ -32,6 +32,7 @@ async def test_a_busy_server_is_asked_again_when_it_says(asking):
         (Failure(200, body=b'{"choices": []}'), "no reply"),
         (Failure(200, body=b'{"choices": 7}'), "not a completion"),
         (Failure(200, body=b"[]"), "no reply"),
+        (Failure(200, body=b"[" * 100_000), "not a completion"),
         (Text(""), "no reply"),
         (Text("I would rather not."), "not reply in the requested form"),
         (Text('{"sql": "SELECT 1"}'), "not reply in the requested form"),
@@ -47,6 +48,16 @@ async def test_a_failure_is_a_model_error_in_words(asking, failure, words):
         assert model.url not in told
         assert KEY not in told
         assert (await gateway.query("shop", COUNT)).rows == [[200]]
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+async def test_a_question_is_sent_to_no_other_host(asking, status):
+    async with scripted([query(COUNT)]) as other:
+        moved = Failure(status, {"location": f"{other.url}/chat/completions"})
+        async with asking(lambda request: moved) as (gateway, _):
+            with pytest.raises(ModelError, match="redirects"):
+                await gateway.ask("How many?")
+        assert not other.requests
 
 
 async def test_a_reply_that_breaks_off_is_asked_for_again(asking):

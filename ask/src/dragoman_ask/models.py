@@ -114,6 +114,11 @@ def explain_status(status: int) -> ModelError:
     """Return the error for a status of a model's server other than success."""
     if status in (401, 403):
         return ModelError("The model's server refused the key.", suggestion="Tell the administrator: model.api_key.")
+    if 300 <= status < 400:
+        return ModelError(
+            "The model's server redirects to another address, which is not asked.",
+            suggestion="Tell the administrator: model.base_url.",
+        )
     if status == 404:
         return ModelError(
             "The model's server does not know the model.",

@@ -57,7 +57,7 @@ class OpenAIModel:
             raise explain_status(error.status_code) from None
         except openai.APIConnectionError:
             raise ModelError("The model cannot be reached, or its reply was cut off.") from None
-        except (openai.OpenAIError, ValueError, TypeError, AttributeError):
+        except (openai.OpenAIError, ValueError, TypeError, AttributeError, RecursionError):
             raise ModelError("The response of the model's server is not a completion.") from None
 
     async def _create(
@@ -95,7 +95,7 @@ class OpenAIModel:
 
 
 def _client(settings: ModelSettings) -> AsyncOpenAI:
-    from openai import AsyncOpenAI
+    from openai import AsyncOpenAI, DefaultAsyncHttpxClient
 
     key = settings.api_key.reveal() if settings.api_key else "none"
     return AsyncOpenAI(
@@ -106,6 +106,8 @@ def _client(settings: ModelSettings) -> AsyncOpenAI:
         project="" if settings.base_url else None,
         timeout=settings.timeout,
         max_retries=RETRIES,
+        # A redirect would send the question and the schema to whatever host it names.
+        http_client=DefaultAsyncHttpxClient(follow_redirects=False, timeout=settings.timeout),
     )
 
 
