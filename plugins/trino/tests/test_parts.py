@@ -275,6 +275,17 @@ async def test_a_value_of_a_wrong_type_is_told_as_the_tokens_or_the_callers_own(
             assert (own["code"], own["message"][:12]) == ("PARAMETER_ERROR", "Parameter 1 ")
 
 
+@pytest.mark.parametrize("rows", FILTERS.values(), ids=FILTERS)
+async def test_an_answer_of_a_filtered_table_is_kept(trino_server, schema, rows):
+    sql = "SELECT id FROM orders WHERE id > ? ORDER BY id"
+    async with opened(trino_server, schema, rows) as gateway:
+        toolbox = Toolbox(gateway, profile="full")
+        answer = await ask(toolbox, "execute_query", sql=sql, params=[1], keep="later")
+        while answer.get("status") == "running":
+            answer = await ask(toolbox, "get_result", result="later")
+        assert answer.get("rows") == [[3]], answer
+
+
 CHANGES = [
     "ALTER TABLE {s}.others RENAME COLUMN place TO elsewhere",
     "ALTER TABLE {s}.others RENAME TO gone",

@@ -79,7 +79,7 @@ async def _find_cause(query: Query, rows: Collected, record: CallRecord, found: 
         answer: list[list[Any]] = json.loads(read.rows_json)
         return answer
 
-    parameters = query.request.parameters
+    parameters = query.parameters
     selection = await asyncio.to_thread(_selection, query.statement, parameters)
     if rows.row_count and not selection.aggregate:
         return

@@ -100,7 +100,7 @@ class Keeper:
             return gateway.stream(
                 opened.config.name,
                 text,
-                query.request.parameters,
+                query.parameters,
                 ceiling=Limits(most, settings.max_bytes_per_caller, seconds),
                 principal=principal,
                 tool=tool,

@@ -32,12 +32,17 @@ Put = Callable[[Encoded], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A judged statement that has not run yet. `sql`: the SQL that will run, if it is not what the caller sent."""
+    """A judged statement that has not run yet.
+
+    - `parameters`: the caller's values. The request of a confined statement has those of filters and masks too.
+    - `sql`: the SQL that will run, if it is not what the caller sent.
+    """
 
     opened: OpenDatabase
     statement: Statement
     request: Request
     notices: tuple[str, ...]
+    parameters: tuple[Any, ...] = ()
     sql: str | None = None
     confined: ConfinedStatement | None = None
 
@@ -85,7 +90,7 @@ class Query:
         if opened.confiner is not None:
             confined = await opened.confiner.confine(statement)
             request = confined.request(request) if confined else request
-        query = cls(opened, statement, request, notices, translated, confined)
+        query = cls(opened, statement, request, notices, tuple(params), translated, confined)
         if translated is not None:
             await query._check_translation()
         return query
