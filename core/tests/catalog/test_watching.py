@@ -84,6 +84,25 @@ async def test_a_slow_answer_is_asked_for_less_often(watched, clock):
     assert asked == 2
 
 
+@pytest.mark.parametrize("mark", ["same", None])
+async def test_the_time_that_reading_takes_counts_only_without_a_fingerprint(watched, clock, mark):
+    known, catalog = watched(lambda: mark if mark is None else f"{mark} {len(known.scopes)}")
+    read = known.tables
+
+    async def read_slowly(scope):
+        clock.now += 1
+        return await read(scope)
+
+    known.tables = read_slowly
+    await catalog.snapshot()
+    clock.now = 1 + CONFIRMED
+    await catalog.snapshot()
+    assert len(known.scopes) == (1 if mark is None else 2)
+    clock.now = max(clock.now, PATIENCE)
+    await catalog.snapshot()
+    assert len(known.scopes) == (2 if mark is None else 3)
+
+
 async def test_what_is_old_is_read_again_though_nothing_changed(watched, clock):
     known, catalog = watched(lambda: "same", catalog_ttl=10)
     await catalog.snapshot()

@@ -35,7 +35,10 @@ class Watch:
         """
         start = self._clock()
         told = await self._inspector.fingerprint()  # before reading, so that a change meanwhile is seen the next time
+        took = self._clock() - start
         if stale or told is None or told != self._fingerprint:
             await read()
             self._fingerprint = told
-        self._until = start + max(CONFIRMED, (self._clock() - start) * PATIENCE)
+        if told is None:  # reading is its only answer
+            took = self._clock() - start
+        self._until = start + max(CONFIRMED, took * PATIENCE)
