@@ -229,12 +229,13 @@ def _words(text: str | None) -> str:
 
 def _server_error(error: Any, database: str, prefix: int, length: int | None) -> DragomanError:
     state: str = error.sqlstate or "XX000"
-    kind, suggestion = _STATES.get(state) or _STATES.get(state[:2]) or _OTHER
+    raised = error.server_source_function == _RAISED
+    kind, suggestion = (_STATES.get(state) or _STATES.get(state[:2]) or _OTHER) if not raised else _STATES["P0"]
     message = _words(error.message) or _words(str(error)).partition("\n")[0]
     if kind is ConnectionFailed:
         why = _UNREACHABLE.get(state) or _UNREACHABLE.get(state[:2]) or "the connection broke"
         return unreachable(database, why, suggestion)
-    if state == "57014" and "user request" in message:
+    if state == "57014" and "user request" in message and not raised:
         return QueryCancelled("The query was cancelled.")
     for phrase, told in _UNSUPPORTED_BY_SERVER.items():
         if state == "0A000" and phrase in message:
@@ -250,7 +251,7 @@ def _server_error(error: Any, database: str, prefix: int, length: int | None) ->
     name = named.match(message) if named else None
     said = {"hint": error.hint, "detail": error.detail}
     own_words = {each: _words(words) for each, words in said.items() if words}
-    if error.server_source_function == _RAISED:
+    if raised:
         message = f'A function of the database raised: "{message[:_MOST_SAID]}"'
     context: dict[str, Any] = {"sqlstate": state, **({"database": own_words} if own_words else {})}
     made = kind(
