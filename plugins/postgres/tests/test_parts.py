@@ -1,6 +1,7 @@
 """Filters and masks on Postgres: a subquery stands where a statement names a relation, and nothing passes it."""
 
 import json
+from dataclasses import replace
 
 import asyncpg
 import pytest
@@ -256,6 +257,51 @@ async def test_no_error_names_what_a_filter_misses(server, database, database_na
             error = answer.get("error", answer)
             assert error.get("code") == "PERMISSION_DENIED", (tool, answer)
             assert not any(word in str(error) for word in ("members", "tenant", "secret", "integer", "text ="))
+
+
+RAISED = ["undefined_column", "insufficient_privilege", "query_canceled", "connection_failure", "raise_exception"]
+BODIES = [
+    *(f"RAISE {name} USING MESSAGE = 'zyxmark', HINT = 'zyxmark', DETAIL = 'zyxmark'" for name in RAISED),
+    "PERFORM 1 FROM sales.zyxmark",
+    "PERFORM zyxmark FROM sales.members",
+    "PERFORM given::regclass",
+    "PERFORM current_setting(given)",
+    "PERFORM given::int",
+]
+
+
+@pytest.mark.parametrize("body", BODIES)
+@pytest.mark.parametrize("part", [{"filter": "sales.fits(note)"}, {"masks": {"id": "sales.fits(note)::text"}}])
+async def test_no_error_tells_in_which_way_a_filter_or_mask_fails(server, database, database_name, part, body):
+    sql, create = "SELECT * FROM sales.orders", "CREATE OR REPLACE FUNCTION sales.fits(given text) RETURNS boolean"
+    connection = await asyncpg.connect(server.address(database_name))
+    await connection.execute(f"{create} LANGUAGE plpgsql AS $$ BEGIN RETURN given <> 'zyxmark'; END $$")
+    async with opened(replace(database, allow_functions=("sales.fits",)), **part, deny_columns=("note",)) as gateway:
+        toolbox = Toolbox(gateway)
+        assert "rows" in await ask(toolbox, "execute_query", sql=sql)
+        await connection.execute(
+            f"UPDATE sales.orders SET note = 'zyxmark';"
+            f"{create} LANGUAGE plpgsql AS $$ BEGIN {body}; RETURN true; END $$"
+        )
+        await connection.close()
+        error = (await ask(toolbox, "execute_query", sql=sql))["error"]
+        assert (error["code"], "zyxmark" in str(error)) == ("QUERY_ERROR", False), error
+
+
+@pytest.mark.parametrize(
+    "mask", ["(ssn::int % 10)::text", "ssn::date::text", "ssn::json ->> 'a'", "ssn::regclass::text"]
+)
+async def test_no_error_shows_the_value_on_which_a_mask_fails(server, database, database_name, mask):
+    part = Grant(database="db", tables=("sales.people",), masks={"ssn": mask}, key="roles.seller.grants.0")
+    role = Role(name="seller", groups=frozenset({"sellers"}), grants=(part,))
+    async with Gateway.open(Configuration(databases={"db": database}, roles={"seller": role})) as gateway:
+        toolbox = Toolbox(gateway)
+        for tool, arguments in (
+            ("execute_query", {"sql": "SELECT * FROM sales.people"}),
+            ("get_sample_rows", {"table_name": "people", "schema_name": "sales"}),
+        ):
+            error = (await ask(toolbox, tool, **arguments))["error"]
+            assert (error["code"], "zyxmark" in str(error)) == ("QUERY_ERROR", False), error
 
 
 async def test_an_error_is_shown_in_the_callers_own_text(database):

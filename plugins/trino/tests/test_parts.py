@@ -286,6 +286,13 @@ async def test_an_answer_of_a_filtered_table_is_kept(trino_server, schema, rows)
         assert answer.get("rows") == [[3]], answer
 
 
+@pytest.mark.parametrize("mask", ["CAST(CAST(note AS bigint) % 10 AS varchar)", "CAST(date(note) AS varchar)"])
+async def test_no_error_shows_the_value_on_which_a_mask_fails(trino_server, schema, mask):
+    async with opened(trino_server, schema, masks={"note": mask}) as gateway:
+        error = (await ask(Toolbox(gateway), "execute_query", sql="SELECT note FROM orders WHERE id = 8"))["error"]
+        assert (error["code"], "zyxmark" in str(error)) == ("QUERY_ERROR", False), error
+
+
 CHANGES = [
     "ALTER TABLE {s}.others RENAME COLUMN place TO elsewhere",
     "ALTER TABLE {s}.others RENAME TO gone",

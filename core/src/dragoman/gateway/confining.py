@@ -34,7 +34,10 @@ PartOf = Callable[[Relation], ConfinedRelation | None]
 Prepare = Callable[[Request], Awaitable[None]]
 ValueOf = Callable[[str, Principal], Any]
 """Returns a value of a policy, by the name that an expression has for it."""
-_FAILS = "The query fails on a value that it computes with. For tables with filtered rows, the value is not shown."
+_FAILS = (
+    "The query fails on a value that it computes with. "
+    "For tables with filtered rows or masked columns, the value is not shown."
+)
 _GUARD = "Guard divisions, casts and function arguments, for instance with NULLIF or CASE."
 REMEMBERED = 512
 """The number of statements whose confined form is kept for a set of roles. The least recently used is dropped first."""
@@ -70,6 +73,11 @@ class ConfinedStatement:
         values = {name: _value(name, principal, self.value_of) for name in names}
         return Confinement(relations=self.parts, values=Claims(values), lead=self.confined.lead)
 
+    @property
+    def computes(self) -> bool:
+        """Return whether filters or masks are computed, which may fail on what callers do not see."""
+        return any(part.expressions for part in self.parts)
+
     def parts_with(self, error: DragomanError) -> list[Relation]:
         """Return the relations that, as far as is known, have the column that the database does not find.
 
@@ -83,12 +91,13 @@ class ConfinedStatement:
     def error(self, error: DragomanError) -> DragomanError:
         """Translate an error about the sent statement to one about the caller's statement.
 
-        Which visible row fails first, and how, may depend on hidden rows, as plans do. So the error does not show it.
+        Which visible row fails first, and how, may depend on hidden rows, as plans do. A filter or mask may fail on a
+        hidden value. So the error does not show it.
         """
         if error.offset is not None:
             error = error.replace(offset=self.confined.original(error.offset))
-        elif isinstance(error, QueryError) and any(part.filter is not None for part in self.parts):
-            return QueryError(_FAILS, suggestion=_GUARD)
+        elif isinstance(error, QueryError) and self.computes:
+            return fails()
         if isinstance(error, ParameterError) and self.confined.parameters is not None:
             return _of_value(error, self.confined.parameters)
         return error
@@ -250,6 +259,11 @@ class Confiner:
     def _read(self, text: str) -> ParsedStatement:
         sent = Statement.parse(text, sqlglot=self._dialect.sqlglot, lexicon=self._dialect.lexicon)
         return read_query(self._dialect, sent)
+
+
+def fails() -> QueryError:
+    """Return the error of a statement that fails on a value that may be hidden."""
+    return QueryError(_FAILS, suggestion=_GUARD)
 
 
 def _read_whole(relations: Sequence[str]) -> str:

@@ -11,9 +11,17 @@ from typing import Any, ParamSpec, TypeVar
 
 from dragoman.catalog import withhold
 from dragoman.dialect import Capability
-from dragoman.errors import CostExceeded, DragomanError, InvalidSql, ParameterError, QueryTimeout, Unsupported
+from dragoman.errors import (
+    CostExceeded,
+    DragomanError,
+    InvalidSql,
+    ParameterError,
+    QueryError,
+    QueryTimeout,
+    Unsupported,
+)
 from dragoman.gateway.calls import CallRecord
-from dragoman.gateway.confining import UNFIT, ConfinedStatement
+from dragoman.gateway.confining import UNFIT, ConfinedStatement, fails
 from dragoman.gateway.failures import explain, have_lost
 from dragoman.gateway.opened import OpenDatabase
 from dragoman.model import LOCAL, Database, Encoded, ExplainOptions, Limits, Plan, Principal, Request, RowStream
@@ -243,20 +251,30 @@ class Query:
             having = self.confined.parts_with(told)
             if having and await have_lost(having, told.identifier or "", opened.catalog):
                 return _about(told.replace(suggestion=_CHANGED), self.sql)
-            if unfit := await self._find_unfit(self.confined, told):
+            if unfit := await self._find_unfit(self.confined, told, method):
                 return _about(unfit, self.sql)
         relations = partial(opened.judge.relations, self.statement)
         return _about(await explain(told, self.statement, opened.catalog, relations), self.sql)
 
-    async def _find_unfit(self, confined: ConfinedStatement, error: DragomanError) -> DragomanError | None:
-        """Return the error for filters and masks that the database cannot compile. None: the statement is at fault."""
+    async def _find_unfit(self, confined: ConfinedStatement, error: DragomanError, method: str) -> DragomanError | None:
+        """Return the error for filters and masks that the database cannot compile. None: the statement is at fault.
+
+        A statement that compiles fails on a value, or in a function that a filter or mask calls, whatever the error
+        says.
+        """
         if self.opened.confiner is None or not isinstance(error, UNFIT):
             return None
         try:
             await self.opened.confiner.check_fit(confined.parts)
         except DragomanError as unfit:
             return unfit
-        return None
+        if method != "open" or isinstance(error, QueryError) or not confined.computes:
+            return None
+        try:
+            await self.opened.work.do(self.request.limits.timeout, self.opened.executor.prepare, self.request)
+        except Exception:
+            return None
+        return fails()
 
 
 def _lower(
