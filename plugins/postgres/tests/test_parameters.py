@@ -1,5 +1,7 @@
 """Parameters are bound by the types the server reports; what does not fit is told in terms of the type."""
 
+from random import Random
+
 import pytest
 from dragoman import ParameterError, QueryError
 from dragoman.testing.asking import ask, failure_of, value_of
@@ -102,6 +104,24 @@ async def test_a_parameter_that_does_not_fit_is_told_so(executor, admin, written
     assert word in error.message
     assert error.suggestion
     assert await value_of(executor, "SELECT 1") == 1
+
+
+async def test_the_text_of_an_array_is_read_as_the_server_reads_it_or_refused(executor, admin):
+    random = Random("arrays")
+    pieces = ["a", "bc", "1", "NULL", "null", " ", "\t", "\u00a0", "\x1f", '"', '""', "\\", ",", "{", "}", "[", "="]
+    texts = ["", "a", "ab", "12", '"a"', "(a)", "{a}b", "{a},", ",{a}", "{}{}", "{ a , b }", "{a,}", "{}", "{ }"]
+    texts += ["{" + "".join(random.choices(pieces, k=random.randint(0, 6))) + "}" for _ in range(400)]
+    texts += ["".join(random.choices(pieces, k=random.randint(0, 6))) for _ in range(200)]
+    taken = 0
+    for text in texts:
+        try:
+            found = await value_of(executor, "SELECT $1::text[]::text", text)
+        except ParameterError:
+            continue
+        taken += 1
+        # What the server refuses, we do not make up.
+        assert found == await admin.fetchval("SELECT $1::text::text[]::text", text), text
+    assert taken > 50
 
 
 async def test_parameters_of_many_types_stand_together(executor):

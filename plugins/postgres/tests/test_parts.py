@@ -259,6 +259,19 @@ async def test_no_error_names_what_a_filter_misses(server, database, database_na
             assert not any(word in str(error) for word in ("members", "tenant", "secret", "integer", "text ="))
 
 
+async def test_a_text_is_no_list_of_its_characters(database):
+    for claim, answer in (
+        (["a", "b"], [[3]]),
+        ("{a,b}", [[3]]),
+        ("ab", "PERMISSION_DENIED"),
+        ("a", "PERMISSION_DENIED"),
+    ):
+        sam = replace(SAM, claims=Claims({"tenants": claim}))
+        async with opened(database, filter="tenant = ANY ($claim.tenants)") as gateway:
+            found = await ask(Toolbox(gateway), "execute_query", sam, sql="SELECT count(*) FROM sales.orders")
+            assert found.get("rows", found.get("error", {}).get("code")) == answer, claim
+
+
 RAISED = ["undefined_column", "insufficient_privilege", "query_canceled", "connection_failure", "raise_exception"]
 BODIES = [
     *(f"RAISE {name} USING MESSAGE = 'zyxmark', HINT = 'zyxmark', DETAIL = 'zyxmark'" for name in RAISED),

@@ -11,6 +11,8 @@ Tree = list[Any]
 
 # Possessive, since a long text would need many times its size for backtracking.
 _SIMPLE = re.compile(r'\{[^{}"\\]*+\}')
+_SPACES = " \t\n\r\v\f"
+"""What the server leaves out around elements. It quotes an element that has one of these."""
 _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 _FIELD = re.compile(r'((?:[^",()\\]++|"(?:[^"\\]++|\\.|"")*+"|\\.)*+)([,)])', re.DOTALL)
 _PIECE = re.compile(r'"((?:[^"\\]++|\\.|"")*+)"|\\(.)|([^"\\]++)', re.DOTALL)
@@ -31,8 +33,10 @@ def split_array(text: str, delimiter: str = ",") -> Tree | None:
     if text.startswith("["):
         return None
     if _SIMPLE.fullmatch(text):
-        inside = text[1:-1]
-        return [None if item.upper() == "NULL" else item for item in inside.split(delimiter)] if inside else []
+        inside = text[1:-1].strip(_SPACES)
+        return [_plain(item) for item in inside.split(delimiter)] if inside else []
+    if not text.startswith("{"):  # its characters would be taken for elements
+        raise ValueError("not an array")
     return _nest(text, delimiter)
 
 
@@ -40,12 +44,12 @@ def _nest(text: str, delimiter: str) -> Tree:
     token = _token(delimiter)
     root: Tree = []
     open_lists = [root]
-    place = 0
+    place, before = 0, delimiter
     while place < len(text):
         found = token.match(text, place)
-        if found is None or not open_lists:
+        if found is None or not open_lists or not _follows(found[1], before, delimiter):
             raise ValueError("not an array")
-        place = found.end()
+        place, before = found.end(), found[1]
         mark, quoted, plain = found.groups()
         if mark == "{":
             deeper: Tree = []
@@ -55,17 +59,36 @@ def _nest(text: str, delimiter: str) -> Tree:
             open_lists.pop()
         elif mark is None:
             open_lists[-1].append(_element(quoted, plain))
-    if len(open_lists) != 1 or len(root) != 1:
+    if len(open_lists) != 1 or len(root) != 1 or before != "}":
         raise ValueError("not an array")
     elements: Tree = root[0]
     return elements
+
+
+def _follows(mark: str | None, before: str | None, delimiter: str) -> bool:
+    """Return whether a mark, None for an element, may follow another."""
+    if mark is None or mark == "{":
+        return before in ("{", delimiter)
+    return before != delimiter if mark == "}" else before in (None, "}")
 
 
 def _element(quoted: str | None, plain: str | None) -> str | None:
     if quoted is not None:
         return _ESCAPED.sub(r"\1", quoted) if "\\" in quoted else quoted
     assert plain is not None
-    return None if plain.upper() == "NULL" else _ESCAPED.sub(r"\1", plain)
+    return _plain(plain)
+
+
+def _plain(written: str) -> str | None:
+    """Return an element without quotes. Raises `ValueError` for an empty one, which the server quotes."""
+    after = written.lstrip(_SPACES)
+    item = after.rstrip(_SPACES)
+    if "\\" in item:
+        escapes = len(item) - len(item.rstrip("\\"))
+        return _ESCAPED.sub(r"\1", after[: len(item) + escapes % 2])  # an escaped space belongs to the element
+    if not item:
+        raise ValueError("not an array")
+    return None if item.upper() == "NULL" else item
 
 
 def split_row(text: str) -> list[str | None]:
