@@ -13,6 +13,7 @@ Tree = list[Any]
 _SIMPLE = re.compile(r'\{[^{}"\\]*+\}')
 _SPACES = " \t\n\r\v\f"
 """What the server leaves out around elements. It quotes an element that has one of these."""
+_SPACE = re.compile(f"[{_SPACES}]")
 _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 _FIELD = re.compile(r'((?:[^",()\\]++|"(?:[^"\\]++|\\.|"")*+"|\\.)*+)([,)])', re.DOTALL)
 _PIECE = re.compile(r'"((?:[^"\\]++|\\.|"")*+)"|\\(.)|([^"\\]++)', re.DOTALL)
@@ -34,7 +35,10 @@ def split_array(text: str, delimiter: str = ",") -> Tree | None:
         return None
     if _SIMPLE.fullmatch(text):
         inside = text[1:-1].strip(_SPACES)
-        return [_plain(item) for item in inside.split(delimiter)] if inside else []
+        items = inside.split(delimiter) if inside else []
+        if "" in items or _SPACE.search(inside):  # never in the server's own texts
+            return [_plain(item) for item in items]
+        return [None if item.upper() == "NULL" else item for item in items]
     if not text.startswith("{"):  # its characters would be taken for elements
         raise ValueError("not an array")
     return _nest(text, delimiter)
