@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from typing import Any
 
 import asyncpg
 import pytest
@@ -309,10 +310,11 @@ async def test_no_error_shows_the_value_on_which_a_mask_fails(server, database, 
     role = Role(name="seller", groups=frozenset({"sellers"}), grants=(part,))
     async with Gateway.open(Configuration(databases={"db": database}, roles={"seller": role})) as gateway:
         toolbox = Toolbox(gateway)
-        for tool, arguments in (
+        calls: list[tuple[str, dict[str, Any]]] = [
             ("execute_query", {"sql": "SELECT * FROM sales.people"}),
             ("get_sample_rows", {"table_name": "people", "schema_name": "sales"}),
-        ):
+        ]
+        for tool, arguments in calls:
             error = (await ask(toolbox, tool, **arguments))["error"]
             assert (error["code"], "zyxmark" in str(error)) == ("QUERY_ERROR", False), error
 
