@@ -61,8 +61,11 @@ class Peer:
         def found() -> re.Match[str] | None:
             return next((match for line in self.log if (match := re.search(pattern, line))), None)
 
-        async with asyncio.timeout(PATIENCE), self._logged:
-            await self._logged.wait_for(lambda: found() is not None)
+        try:
+            async with asyncio.timeout(PATIENCE), self._logged:
+                await self._logged.wait_for(lambda: found() is not None)
+        except TimeoutError:
+            raise AssertionError(f"no line matches {pattern!r}; status {self.process.returncode}: {self.log}") from None
         match = found()
         assert match is not None
         return match
