@@ -228,18 +228,19 @@ def _words(text: str | None) -> str:
 
 
 def _server_error(error: Any, database: str, prefix: int, length: int | None) -> DragomanError:
-    state: str = error.sqlstate or "XX000"
+    told: str = error.sqlstate or "XX000"
     raised = error.server_source_function == _RAISED
-    kind, suggestion = (_STATES.get(state) or _STATES.get(state[:2]) or _OTHER) if not raised else _STATES["P0"]
+    state = "P0001" if raised else told  # RAISE may name any state
+    kind, suggestion = _STATES.get(state) or _STATES.get(state[:2]) or _OTHER
     message = _words(error.message) or _words(str(error)).partition("\n")[0]
     if kind is ConnectionFailed:
         why = _UNREACHABLE.get(state) or _UNREACHABLE.get(state[:2]) or "the connection broke"
         return unreachable(database, why, suggestion)
-    if state == "57014" and "user request" in message and not raised:
+    if state == "57014" and "user request" in message:
         return QueryCancelled("The query was cancelled.")
-    for phrase, told in _UNSUPPORTED_BY_SERVER.items():
+    for phrase, unsupported in _UNSUPPORTED_BY_SERVER.items():
         if state == "0A000" and phrase in message:
-            kind, suggestion = told
+            kind, suggestion = unsupported
     sent = _PARAMETER.search(_words(error.context)) if state.startswith("22") else None
     if sent:
         message = f"Parameter {sent[1]}: {message}"
@@ -253,7 +254,7 @@ def _server_error(error: Any, database: str, prefix: int, length: int | None) ->
     own_words = {each: _words(words) for each, words in said.items() if words}
     if raised:
         message = f'A function of the database raised: "{message[:_MOST_SAID]}"'
-    context: dict[str, Any] = {"sqlstate": state, **({"database": own_words} if own_words else {})}
+    context: dict[str, Any] = {"sqlstate": told, **({"database": own_words} if own_words else {})}
     made = kind(
         message,
         suggestion=suggestion,
