@@ -17,7 +17,9 @@ PATIENCE = 60.0
 """Seconds against hanging on a busy machine; that three are enough is tested with a real database."""
 
 PING = {"jsonrpc": "2.0", "id": 99, "method": "ping"}
-DEEP = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":' + b"[" * 5000 + b"]" * 5000 + b"}"
+CALL = b'"jsonrpc":"2.0","method":"tools/call"'
+DEEP = b"[" * 5000 + b"]" * 5000
+DEEPEST = b"[" * 100_000 + b"]" * 100_000
 
 MALFORMED: dict[str, tuple[bytes, Any, int]] = {
     "no JSON": (b"hello", None, -32700),
@@ -27,7 +29,10 @@ MALFORMED: dict[str, tuple[bytes, Any, int]] = {
     "a lone surrogate": (b'{"jsonrpc":"2.0","id":8,"method":"tools/call","params":{"x":"\\ud800"}}', 8, -32700),
     "a control character": (b'{"jsonrpc":"2.0","id":1,"method":"pi\x01ng"}', 1, -32700),
     "nothing but NUL": (b"\x00\x00\x00", None, -32700),
-    "deep nesting": (DEEP, 1, -32700),
+    "deep nesting": (b'{"id":1,%b,"params":%b}' % (CALL, DEEP), 1, -32700),
+    "the deepest nesting after the id": (b'{"id":1,%b,"params":%b}' % (CALL, DEEPEST), 1, -32700),
+    "the deepest nesting before the id": (b'{%b,"params":%b,"id":"z"}' % (CALL, DEEPEST), "z", -32700),
+    "an answer of the deepest nesting": (b'{"id":1,"result":%b}' % DEEPEST, None, -32700),
     "a batch": (b'[{"jsonrpc":"2.0","id":1,"method":"ping"}]', None, -32600),
     "a number": (b"42", None, -32600),
     "null": (b"null", None, -32600),

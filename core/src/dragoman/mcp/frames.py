@@ -15,8 +15,9 @@ import mcp_types as types
 from pydantic import ValidationError
 from pydantic_core import from_json
 
-# With more strings and brackets, the search would block the event loop.
+# With more strings and brackets, the search would block the event loop: only the ends of the line are searched.
 _MOST_TOKENS = 20_000
+_END = 16_000
 _STRING = rb'"(?:[^"\\]++|\\.)*+"'
 _TOKEN = re.compile(_STRING + rb"|[{}\[\]]", re.DOTALL)
 _ID = rb'"id"\s*+:\s*+(' + _STRING + rb"|-?(?:0|[1-9]\d*+))\s*+"
@@ -85,7 +86,7 @@ def _find_id(line: bytes) -> bytes:
     found = b"null"
     for count, token in enumerate(_TOKEN.finditer(line)):
         if count == _MOST_TOKENS:
-            return b"null"
+            return find_id_at_ends(line[:_END], line[-_END:])
         depth += {b"{": 1, b"[": 1, b"}": -1, b"]": -1}.get(token[0], 0)
         if depth == 1 and token[0] == b'"id"' and (member := _MEMBER.match(line, token.start())):
             found = member[1]
