@@ -34,7 +34,9 @@ TOOL = "execute_query"
 """The tool name of statements that no tool asks for."""
 NO_TAGS = Request(statement="").tags
 _CHANGED = "A table has changed since its columns were read. Send the query again."
-_NO_PLAN = "The query reads tables of which you may see only a part. It would run, but its plan is not shown."
+_NO_PLAN = (
+    "The query reads tables of which you may see only a part. The database compiles it, but its plan is not shown."
+)
 Put = Callable[[Encoded], Awaitable[None]]
 
 
