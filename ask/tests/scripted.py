@@ -41,11 +41,20 @@ class Text:
     usage: Any = field(default_factory=lambda: {"prompt_tokens": 100, "completion_tokens": 20})
 
 
+@dataclass
+class Endless:
+    """A response that never ends: its headers, then `chunk` again and again. `sent`: the bytes that were taken."""
+
+    chunk: bytes
+    headers: dict[str, str] = field(default_factory=dict)
+    sent: int = 0
+
+
 class Never:
     """No answer at all, until the client goes away."""
 
 
-Reply = dict[str, Any] | Failure | Text | Never
+Reply = dict[str, Any] | Failure | Text | Endless | Never
 Script = Sequence[Reply] | Callable[[dict[str, Any]], Reply]
 
 
@@ -103,6 +112,14 @@ class ScriptedServer:
             await reader.read(1)
             self.left.set()
             raise ConnectionError
+        if isinstance(reply, Endless):
+            headers = {"transfer-encoding": "chunked", **reply.headers}
+            lines = ["HTTP/1.1 200 X", *(f"{name}: {value}" for name, value in headers.items()), "", ""]
+            writer.write("\r\n".join(lines).encode())
+            while True:
+                writer.write(b"%x\r\n%b\r\n" % (len(reply.chunk), reply.chunk))
+                await writer.drain()
+                reply.sent += len(reply.chunk)
         if isinstance(reply, Failure):
             self._send(writer, reply.status, reply.body, reply.headers, cut=reply.cut)
             await writer.drain()

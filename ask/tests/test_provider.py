@@ -1,6 +1,7 @@
 """Whatever the model's server does, a question ends in bounded time with an answer or an error that says so."""
 
 import asyncio
+import gzip
 import json
 import sqlite3
 
@@ -8,7 +9,8 @@ import pytest
 from dragoman import ModelError
 from dragoman.gateway.asking import Question
 from dragoman.tools import Toolbox
-from scripted import KEY, Failure, Never, Text, query, scripted
+from dragoman_ask.bounded import MOST_BYTES
+from scripted import KEY, Endless, Failure, Never, Text, query, scripted
 
 COUNT = "SELECT count(*) AS orders FROM orders"
 BUSY = Failure(429, {"retry-after-ms": "1"})
@@ -58,6 +60,27 @@ async def test_a_question_is_sent_to_no_other_host(asking, status):
             with pytest.raises(ModelError, match="redirects"):
                 await gateway.ask("How many?")
         assert not other.requests
+
+
+async def test_a_response_without_an_end_is_not_kept(asking, monkeypatch):
+    monkeypatch.setattr("dragoman_ask.openai_model.RETRIES", 1)
+    endless = Endless(b" " * 100_000)
+    async with asking(lambda request: endless, timeout=30) as (gateway, model):
+        with pytest.raises(ModelError, match="cannot be reached, or its reply was cut off"):
+            await gateway.ask("How many?")
+        assert (await gateway.query("shop", COUNT)).rows == [[200]]
+    assert len(model.requests) == 2
+    assert endless.sent < 2 * (MOST_BYTES + 10_000_000)  # what is in the buffers of the sockets
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "GZIP", "deflate", "br", "zstd", "identity, gzip", "x-unknown"])
+async def test_a_compressed_response_is_not_unpacked(asking, monkeypatch, encoding):
+    monkeypatch.setattr("dragoman_ask.openai_model.RETRIES", 0)
+    bomb = Failure(200, {"content-encoding": encoding}, gzip.compress(b" " * 50_000_000))
+    async with asking(lambda request: bomb) as (gateway, model):
+        with pytest.raises(ModelError, match="cannot be reached, or its reply was cut off"):
+            await gateway.ask("How many?")
+    assert "accept-encoding: identity" in model.headers[0].lower()
 
 
 async def test_a_reply_that_breaks_off_is_asked_for_again(asking):

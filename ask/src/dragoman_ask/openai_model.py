@@ -97,6 +97,8 @@ class OpenAIModel:
 def _client(settings: ModelSettings) -> AsyncOpenAI:
     from openai import AsyncOpenAI, DefaultAsyncHttpxClient
 
+    from dragoman_ask.bounded import bounding
+
     key = settings.api_key.reveal() if settings.api_key else "none"
     return AsyncOpenAI(
         # Everything is given, so that no environment variable decides where questions go.
@@ -107,7 +109,7 @@ def _client(settings: ModelSettings) -> AsyncOpenAI:
         timeout=settings.timeout,
         max_retries=RETRIES,
         # A redirect would send the question and the schema to whatever host it names.
-        http_client=DefaultAsyncHttpxClient(follow_redirects=False, timeout=settings.timeout),
+        http_client=DefaultAsyncHttpxClient(follow_redirects=False, timeout=settings.timeout, event_hooks=bounding()),
     )
 
 
