@@ -7,7 +7,7 @@ import signal
 import socket
 import sqlite3
 import sys
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, MutableMapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, MutableMapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -42,6 +42,11 @@ tables = ["main.*"]
 [roles.counted.limits]
 calls_per_minute = 5
 """
+IMPATIENT = (
+    "-c",
+    "from dragoman import __main__; from dragoman.mcp import prefork; prefork.BEAT = 0.2; __main__.main()",
+)
+"""A server whose first process finds soon that a worker hangs."""
 MORE = '[databases.more]\nurl = "sqlite:///shop.db"\n'
 
 Serve = Callable[..., AbstractAsyncContextManager[Any]]
@@ -68,9 +73,11 @@ def serve(run: Any) -> Serve:
     """`async with serve(folder, server, rest) as (peer, url, workers)`; `workers` are processes."""
 
     @asynccontextmanager
-    async def start(folder: Path, server: str = "", rest: str = "") -> AsyncGenerator[Any]:
+    async def start(
+        folder: Path, server: str = "", rest: str = "", program: Sequence[str] = ("-m", "dragoman")
+    ) -> AsyncGenerator[Any]:
         file = write(folder, server, rest)
-        command = (sys.executable, "-m", "dragoman", "serve", "--config", str(file))
+        command = (sys.executable, *program, "serve", "--config", str(file))
         async with run(*command, env={**os.environ, "DRAGOMAN_HOT_PATH": "on"}) as peer:
             url = (await peer.logged(r"serving on (http://\S+?)/mcp"))[1]
             workers = [int((await peer.logged(rf"worker {index} serves, process (\d+)"))[1]) for index in (0, 1)]
@@ -285,6 +292,29 @@ async def test_a_worker_that_refuses_what_another_has_taken_is_replaced(serve: S
         await peer.logged(rf"worker 1 serves, process (?!{workers[1]}\b)")
         answers = [await call(url, "list_tables", database="more") for _ in range(8)]
         assert [answer["tables"] for answer in answers] == [{"main": ["orders"]}] * 8
+
+
+@pytest.mark.parametrize("hung", [0, pytest.param(1, marks=pytest.mark.full)])
+async def test_a_worker_that_hangs_keeps_no_new_configuration_and_no_caller_waiting(
+    serve: Serve, tmp_path: Path, hung: int
+):
+    async with serve(tmp_path, program=IMPATIENT) as (peer, url, workers):
+        os.kill(workers[hung], signal.SIGSTOP)
+        write(tmp_path, rest=MORE)
+        peer.process.send_signal(signal.SIGHUP)
+        await peer.logged(f"worker {hung} does not answer, and is killed")
+        await peer.logged(f"worker {1 - hung} has taken the configuration")
+        await peer.logged(rf"worker {hung} serves, process (?!{workers[hung]}\b)")
+        answers = [await call(url, "list_tables", database="more") for _ in range(8)]
+        assert [answer["tables"] for answer in answers] == [{"main": ["orders"]}] * 8
+
+
+async def test_workers_that_answer_are_not_taken_for_hanging(serve: Serve, tmp_path: Path):
+    async with serve(tmp_path, program=IMPATIENT) as (_, url, workers):
+        await asyncio.sleep(2)  # ten checks
+        assert (await metrics(url))["dragoman_worker_up"] == {"0": 1, "1": 1}
+        for worker in workers:
+            os.kill(worker, 0)
 
 
 @pytest.mark.full

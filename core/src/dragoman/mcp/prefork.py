@@ -36,6 +36,13 @@ PAUSE: Final = 1.0
 """Seconds from one start of a worker to the next in its place: one that cannot start must not keep the machine busy."""
 ABANDON: Final = 2 * CLEANUP + 5
 """Seconds beyond `drain` and `grace` after which a worker that does not end is killed."""
+BEAT: Final = 5.0
+"""Seconds between two checks that the workers still answer."""
+SILENCE: Final = 6
+"""Checks that a worker may leave unanswered. It then hangs, and is killed.
+
+They are counted, since a machine that was asleep lets much time pass at once.
+"""
 _UP: Final = b"u"
 """Message of a worker: it serves."""
 _CHANGED: Final = b"c"
@@ -43,6 +50,9 @@ _CHANGED: Final = b"c"
 _RELOAD: Final = b"r"
 _TAKEN: Final = b"y"
 _REFUSED: Final = b"n"
+_CHECK: Final = b"?"
+"""Message to a worker: answer with `_ALIVE`."""
+_ALIVE: Final = b"!"
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD)
 
 Reread = Callable[[], Configuration]
@@ -91,7 +101,10 @@ class Worker:
             self._say(_TAKEN if await reload() else _REFUSED)
 
         def hear() -> None:
-            if receive(self.channel, 1):
+            word = receive(self.channel, 1)
+            if word == _CHECK:
+                self._say(_ALIVE)
+            elif word:
                 task = asyncio.create_task(take())
                 reloads.add(task)
                 task.add_done_callback(reloads.discard)
@@ -126,6 +139,7 @@ class _Child:
     configuration: Configuration | None = None
     is_up: bool = False
     due: float = 0.0
+    unanswered: int = 0
 
     def hang_up(self) -> None:
         """Close the channel, which ends the worker."""
@@ -136,9 +150,18 @@ class _Child:
     def reload(self, configuration: Configuration) -> None:
         """Make the worker read and apply the configuration."""
         self.configuration = configuration
+        self._tell(_RELOAD)
+
+    def check(self) -> bool:
+        """Return whether the worker has answered lately, and ask it again."""
+        self.unanswered += 1
+        self._tell(_CHECK)
+        return self.unanswered <= SILENCE
+
+    def _tell(self, word: bytes) -> None:
         if self.channel is not None:
             with suppress(OSError):
-                self.channel.send(_RELOAD)
+                self.channel.send(word)
 
 
 class _First:
@@ -160,6 +183,7 @@ class _First:
         self._serves = False
         self._stops = False
         self._patience = math.inf
+        self._beat = time.monotonic() + BEAT
 
     def run(self) -> tuple[Worker, Configuration] | None:
         """Manage the workers until they have ended."""
@@ -220,12 +244,12 @@ class _First:
         """Wait for signals, for messages of workers, and for the next due start; handle them."""
         channels = {each.channel: at for at, each in enumerate(self._children) if each.channel is not None}
         due = [child.due for child in self._children if not child.pid and not self._stops and self._serves]
-        next_time = min([*due, self._patience]) - time.monotonic()
-        ready, _, _ = select.select(
-            [self._wake, *channels], [], [], None if next_time == math.inf else max(next_time, 0)
-        )
+        next_time = min([*due, self._patience, self._beat]) - time.monotonic()
+        ready, _, _ = select.select([self._wake, *channels], [], [], max(next_time, 0))
         if time.monotonic() >= self._patience:
             self._kill()
+        if time.monotonic() >= self._beat:
+            self._check()
         if self._wake in ready:
             for number in self._wake.recv(4096):
                 self._handle_signal(number)
@@ -255,6 +279,14 @@ class _First:
         self._patience = math.inf
         for child in self._children:
             if child.pid:
+                os.kill(child.pid, signal.SIGKILL)
+
+    def _check(self) -> None:
+        """Kill workers that hang: callers would wait for them, and a new configuration too."""
+        self._beat = time.monotonic() + BEAT
+        for index, child in enumerate(self._children):
+            if child.is_up and child.channel is not None and not child.check():
+                LOGGER.error("worker %d does not answer, and is killed", index)
                 os.kill(child.pid, signal.SIGKILL)
 
     def _reap(self) -> None:
@@ -289,6 +321,8 @@ class _First:
                 self._note_up(index, child)
             elif word == _CHANGED:
                 self._reload()
+            elif word == _ALIVE:
+                child.unanswered = 0
             else:
                 if word == _REFUSED and child.configuration is self._configuration:
                     self._renew(index, child)
