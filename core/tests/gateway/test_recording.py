@@ -5,6 +5,7 @@ import fcntl
 import os
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -126,6 +127,38 @@ async def test_what_is_kept_of_a_statement_is_a_setting(settings, sql, hashed, p
 
 def full(*_: object) -> int:
     raise OSError(28, "No space left on device")
+
+
+BOUND = "SELECT name FROM customers WHERE name = ?"
+SAVED = """-- name: by_name
+-- database: shop
+-- param: name text
+-- expose: tool
+SELECT name FROM customers WHERE name = :name
+"""
+
+
+@pytest.mark.parametrize("values", [False, True])
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("execute_query", {"sql": BOUND, "params": ["hush"]}),
+        ("execute_query", {"sql": BOUND, "params": ["hush"], "keep": "mine"}),
+        ("explain_query", {"sql": BOUND, "params": ["hush"]}),
+        ("export_result", {"sql": BOUND, "params": ["hush"], "format": "csv"}),
+        ("get_row", {"table_name": "customers", "key": "hush"}),
+        ("run_query", {"name": "by_name", "params": {"name": "hush"}}),
+        ("by_name", {"name": "hush"}),
+        ("by_name", {"nam": "hush"}),
+    ],
+)
+async def test_a_value_is_kept_if_the_configuration_says_so(tool, arguments, values, audited, recorded, tmp_path: Path):
+    (tmp_path / "by_name.sql").write_text(SAVED)
+    server = Server(tools=("full",), queries_dir=tmp_path)
+    async with Gateway.open(replace(audited(values=values), server=server)) as gateway:
+        answer = await Toolbox(gateway, profile="full").call(tool, arguments)
+    assert values or "hush" not in str(recorded())
+    assert not values or answer.is_error or "hush" in str(recorded())
 
 
 async def test_without_a_record_there_is_no_answer(gateway: Gateway, monkeypatch):

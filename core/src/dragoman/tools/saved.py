@@ -74,6 +74,7 @@ def _tool(query: SavedQuery) -> Spec:
         ),
         reach="none",
         handler="run_tool",
+        binds=True,
         answers=RESULT,
         always=tuple(ROWS),
     )

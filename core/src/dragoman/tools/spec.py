@@ -33,6 +33,7 @@ class Spec:
     - `reach`: whether it uses no database, one, or any number of them.
     - `read_only`: whether it changes nothing, here or in a database.
     - `handler`: the name of the handler, if several tools share one.
+    - `binds`: whether its arguments are values that a statement binds, so that records treat them as such.
     - `answers`: the keys of the answer with their JSON types; an empty type varies. Those in `always` are always there.
     """
 
@@ -43,6 +44,7 @@ class Spec:
     reach: Reach = "one"
     read_only: bool = True
     handler: str = ""
+    binds: bool = False
     answers: dict[str, str]
     always: tuple[str, ...]
 

@@ -247,7 +247,7 @@ class Toolbox:
         try:
             named = arguments.get("database") if isinstance(arguments, Mapping) else None
             async with self._gateway.call(name, principal, named if isinstance(named, str) else None) as record:
-                record.arguments = arguments
+                record.arguments = {"params": arguments} if spec.binds else arguments
                 body = await self._answer(spec, arguments, progress, principal)
                 encoded = encode(body.facts)
                 record.bytes = record.bytes or len(encoded)
