@@ -74,11 +74,11 @@ def serve(run: Any) -> Serve:
 
     @asynccontextmanager
     async def start(
-        folder: Path, server: str = "", rest: str = "", program: Sequence[str] = ("-m", "dragoman")
+        folder: Path, server: str = "", rest: str = "", program: Sequence[str] = ("-m", "dragoman"), **variables: str
     ) -> AsyncGenerator[Any]:
         file = write(folder, server, rest)
         command = (sys.executable, *program, "serve", "--config", str(file))
-        async with run(*command, env={**os.environ, "DRAGOMAN_HOT_PATH": "on"}) as peer:
+        async with run(*command, env={**os.environ, "DRAGOMAN_HOT_PATH": "on", **variables}) as peer:
             url = (await peer.logged(r"serving on (http://\S+?)/mcp"))[1]
             workers = [int((await peer.logged(rf"worker {index} serves, process (\d+)"))[1]) for index in (0, 1)]
             yield peer, url, workers
@@ -307,14 +307,7 @@ async def test_a_worker_that_hangs_keeps_no_new_configuration_and_no_caller_wait
         await peer.logged(rf"worker {hung} serves, process (?!{workers[hung]}\b)")
         answers = [await call(url, "list_tables", database="more") for _ in range(8)]
         assert [answer["tables"] for answer in answers] == [{"main": ["orders"]}] * 8
-
-
-async def test_workers_that_answer_are_not_taken_for_hanging(serve: Serve, tmp_path: Path):
-    async with serve(tmp_path, program=IMPATIENT) as (_, url, workers):
-        await asyncio.sleep(2)  # ten checks
-        assert (await metrics(url))["dragoman_worker_up"] == {"0": 1, "1": 1}
-        for worker in workers:
-            os.kill(worker, 0)
+        assert not [line for line in peer.log if f"worker {1 - hung} does not answer" in line]
 
 
 @pytest.mark.full
@@ -340,10 +333,22 @@ async def test_calls_are_answered_before_all_processes_leave(serve: Serve, tmp_p
 
 
 @pytest.mark.full
-async def test_no_worker_outlives_the_first_process(serve: Serve, tmp_path: Path):
-    async with serve(tmp_path) as (peer, _, _):
+async def test_no_worker_outlives_the_first_process_and_none_leaves_a_file(serve: Serve, tmp_path: Path):
+    scratch = tmp_path / "tmp"
+    scratch.mkdir()
+    async with serve(tmp_path, TMPDIR=str(scratch)) as (peer, _, _):
+        assert [*scratch.glob("dragoman-*/[01]")]
         peer.process.kill()
         assert await peer.ended(60) == -signal.SIGKILL
+    assert not [*scratch.glob("dragoman-*")]
+
+
+@pytest.mark.full
+async def test_a_worker_that_hangs_does_not_keep_the_server_from_ending(serve: Serve, tmp_path: Path):
+    async with serve(tmp_path, server="drain = 0\ngrace = 0") as (peer, _, workers):
+        os.kill(workers[1], signal.SIGSTOP)
+        peer.process.send_signal(signal.SIGTERM)
+        assert await peer.ended(60) == 0
 
 
 async def test_what_stops_a_worker_at_the_start_is_told_once_and_ends_the_server(run: Any, tmp_path: Path):

@@ -95,6 +95,7 @@ class Worker:
     def attending(self, stop: Callable[[], object], reload: Callable[[], Coroutine[Any, Any, bool]]) -> Generator[None]:
         """Follow the first process's messages. `reload` returns whether the configuration was applied."""
         loop = asyncio.get_running_loop()
+        first = os.getppid()
         reloads: set[asyncio.Task[None]] = set()
 
         async def take() -> None:
@@ -117,6 +118,14 @@ class Worker:
             yield
         finally:
             loop.remove_reader(self.channel)
+            if os.getppid() != first:
+                self._remove_door()
+
+    def _remove_door(self) -> None:
+        """Remove this worker's socket. The last worker removes the folder: the first process was killed."""
+        with suppress(OSError):
+            os.unlink(self.path(self.index))
+            self.folder.rmdir()
 
 
 def prefork(
@@ -132,13 +141,19 @@ def prefork(
 
 @dataclass(slots=True, eq=False)
 class _Child:
-    """A worker, as the first process knows it. `pid` 0: it has ended, and is started again at `due`."""
+    """A worker, as the first process knows it.
+
+    - `pid`: 0 if it has ended; it is started again at `due`.
+    - `until`: when it is killed, if it has been told to end and has not.
+    - `unanswered`: the last checks that it has not answered.
+    """
 
     pid: int = 0
     channel: socket.socket | None = None
     configuration: Configuration | None = None
     is_up: bool = False
     due: float = 0.0
+    until: float = math.inf
     unanswered: int = 0
 
     def hang_up(self) -> None:
@@ -146,6 +161,12 @@ class _Child:
         if self.channel is not None:
             self.channel.close()
             self.channel = None
+
+    def kill(self) -> None:
+        """End the process at once."""
+        self.until = math.inf
+        if self.pid:
+            os.kill(self.pid, signal.SIGKILL)
 
     def reload(self, configuration: Configuration) -> None:
         """Make the worker read and apply the configuration."""
@@ -182,7 +203,6 @@ class _First:
         self._again = False
         self._serves = False
         self._stops = False
-        self._patience = math.inf
         self._beat = time.monotonic() + BEAT
 
     def run(self) -> tuple[Worker, Configuration] | None:
@@ -241,21 +261,25 @@ class _First:
         return Worker(index=index, listener=self._listener, doors=self._doors, folder=self._folder, channel=theirs)
 
     def _wait(self) -> None:
-        """Wait for signals, for messages of workers, and for the next due start; handle them."""
+        """Wait for signals, for messages of workers, and for the next time to act; handle them."""
         channels = {each.channel: at for at, each in enumerate(self._children) if each.channel is not None}
-        due = [child.due for child in self._children if not child.pid and not self._stops and self._serves]
-        next_time = min([*due, self._patience, self._beat]) - time.monotonic()
-        ready, _, _ = select.select([self._wake, *channels], [], [], max(next_time, 0))
-        if time.monotonic() >= self._patience:
-            self._kill()
+        ready, _, _ = select.select([self._wake, *channels], [], [], self._until_next())
         if time.monotonic() >= self._beat:
             self._check()
+        for child in self._children:
+            if time.monotonic() >= child.until:
+                child.kill()
         if self._wake in ready:
             for number in self._wake.recv(4096):
                 self._handle_signal(number)
         for channel in ready:
             if channel in channels:
                 self._hear(channels[channel], self._children[channels[channel]])
+
+    def _until_next(self) -> float:
+        """Return the seconds until a worker must be started, checked or killed."""
+        starts = [child.due for child in self._children if not child.pid and not self._stops and self._serves]
+        return max(min(self._beat, *starts, *(child.until for child in self._children)) - time.monotonic(), 0)
 
     def _handle_signal(self, number: int) -> None:
         """Do what a signal asks for."""
@@ -270,16 +294,19 @@ class _First:
 
     def _stop(self) -> None:
         """Make all workers end. The second call kills them."""
-        server = self._configuration.server
-        self._stops, self._patience = True, time.monotonic() + server.drain + server.grace + ABANDON
+        self._stops = True
         for child in self._children:
-            child.hang_up()
+            self._dismiss(child)
+
+    def _dismiss(self, child: _Child) -> None:
+        """Make a worker end. If it takes longer than it may, it is killed."""
+        server = self._configuration.server
+        child.hang_up()
+        child.until = time.monotonic() + server.drain + server.grace + ABANDON
 
     def _kill(self) -> None:
-        self._patience = math.inf
         for child in self._children:
-            if child.pid:
-                os.kill(child.pid, signal.SIGKILL)
+            child.kill()
 
     def _check(self) -> None:
         """Kill workers that hang: callers would wait for them, and a new configuration too."""
@@ -287,7 +314,7 @@ class _First:
         for index, child in enumerate(self._children):
             if child.is_up and child.channel is not None and not child.check():
                 LOGGER.error("worker %d does not answer, and is killed", index)
-                os.kill(child.pid, signal.SIGKILL)
+                child.kill()
 
     def _reap(self) -> None:
         """Record which workers have ended."""
@@ -315,7 +342,7 @@ class _First:
         """Handle a message of a worker."""
         said = receive(child.channel, 64) if child.channel is not None else b""
         if not said:
-            child.hang_up()  # It ends, and a signal reports that.
+            self._dismiss(child)  # It ends, and a signal reports that.
         for word in (said[at : at + 1] for at in range(len(said))):
             if word == _UP:
                 self._note_up(index, child)
@@ -351,7 +378,7 @@ class _First:
     def _renew(self, index: int, child: _Child) -> None:
         """End a worker that refused what another has applied. The one in its place begins with that configuration."""
         LOGGER.warning("worker %d is replaced: the others have another configuration", index)
-        child.hang_up()
+        self._dismiss(child)
 
     def _reload_again(self) -> None:
         """Do a reload that had to wait, if no other is running."""
