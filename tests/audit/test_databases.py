@@ -7,6 +7,7 @@ import pytest
 from dragoman import AUDIT_COLUMNS, DragomanError, Gateway, InternalError, Principal
 from dragoman.audit import Record, stored_records, verify_stored
 from dragoman.errors import ConfigurationError
+from dragoman.plugins import Plugins
 from dragoman.tools import Toolbox
 
 from .conftest import ROLES
@@ -107,6 +108,42 @@ async def test_no_record_no_answer(configured, store, run):
     async with Gateway.open(configured(audit="required = false")) as gateway:
         await run("DROP TABLE calls")
         assert (await gateway.query("shop", "SELECT 1 AS one")).rows == [[1]]
+
+
+@pytest.mark.parametrize(("cut", "begins"), [("seq >= 2", 1), ("seq > 0", 4)])
+async def test_records_that_are_removed_while_a_gateway_runs_leave_a_gap(cut, begins, configured, store, run):
+    async with Gateway.open(configured()) as gateway:
+        for number in range(3):
+            await gateway.query("shop", f"SELECT {number}")
+        await run(f"DELETE FROM calls WHERE {cut}")
+        await gateway.query("shop", "SELECT 3")
+    found = await verify_stored(store.lines())
+    assert (found.begins, found.head.seq, bool(found.faults)) == (begins, 4, begins == 1)
+
+
+async def test_a_table_that_was_dropped_is_created_again_and_shows_that_others_are_missing(configured, store, run):
+    async with Gateway.open(configured()) as gateway:
+        await gateway.query("shop", "SELECT 1")
+        await run("DROP TABLE calls")
+        with pytest.raises(InternalError, match="could not be recorded"):
+            await gateway.query("shop", "SELECT 2")
+        await gateway.query("shop", "SELECT 3")
+    found = await verify_stored(store.lines())
+    assert (found.begins, found.head.seq, found.faults) == (2, 2, [])
+
+
+@pytest.mark.parametrize("url", ["sqlite:///audit/calls.db"])
+async def test_a_file_that_was_removed_is_created_again(configured, tmp_path):
+    async with Gateway.open(configured()) as gateway:
+        await gateway.query("shop", "SELECT 1")
+        for file in (tmp_path / "audit").iterdir():
+            file.unlink()
+        await gateway.query("shop", "SELECT 2")
+    store = Plugins.discover().audit_store(configured().audit.database)
+    await store.open()
+    found = await verify_stored(store.lines())
+    await store.aclose()
+    assert (found.begins, found.head.seq, found.faults) == (2, 2, [])
 
 
 async def test_a_database_that_cannot_keep_it_stops_the_start(configured, tmp_path):

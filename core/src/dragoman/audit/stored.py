@@ -12,11 +12,16 @@ Waiting = tuple[bytes, asyncio.Future[Link]]
 
 
 class StoredAudit:
-    """Appends records to a store. Records that wait are written together in one transaction."""
+    """Appends records to a store. Records that wait are written together in one transaction.
+
+    If records are missing at the end of the table, the next one still follows the last one that this process wrote: the
+    gap shows.
+    """
 
     def __init__(self, store: AuditStore) -> None:
         self._store = store
         self._ready = False
+        self._head = BEGIN
         self._waiting: list[Waiting] = []
         self._writer: asyncio.Task[None] | None = None
 
@@ -56,26 +61,33 @@ class StoredAudit:
 
         def seal_all(last: tuple[int, str] | None) -> Sequence[tuple[int, str]]:
             links.clear()
-            return list(_seal_all(bodies, last, links))
+            return list(_seal_all(bodies, max(_link(last), self._head), links))
 
-        await self._store.append(seal_all)
+        try:
+            await self._store.append(seal_all)
+        except Exception:
+            self._ready = False  # the table may be gone; it is created again
+            raise
+        self._head = links[-1]
         return links
 
 
-def _seal_all(bodies: Iterable[bytes], last: tuple[int, str] | None, links: list[Link]) -> Iterable[tuple[int, str]]:
-    """Yield the records that follow the last one of a table, and store their links."""
-    head = _link(*last) if last else BEGIN
+def _seal_all(bodies: Iterable[bytes], head: Link, links: list[Link]) -> Iterable[tuple[int, str]]:
+    """Yield the records that follow a link, and store their links."""
     for body in bodies:
         line, head = seal(body, head)
         links.append(head)
         yield head.seq, line.rstrip(b"\n").decode()
 
 
-def _link(seq: int, line: str) -> Link:
-    """Return the link of a record.
+def _link(last: tuple[int, str] | None) -> Link:
+    """Return the link of the last record of a table, if it has one.
 
     If the record does not match its seal, a new chain begins after it, with the next number.
     """
+    if last is None:
+        return BEGIN
+    seq, line = last
     sealed = unseal(line.encode(errors="surrogatepass"))
     return sealed.link if sealed and sealed.link.seq == seq else Link(seq, BEGIN.seal)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from dragoman import AUDIT_COLUMNS, AuditStore, ConnectionFailed, Database, Sealing
 
-from dragoman_sqlite.executor import file_of
+from dragoman_sqlite.files import Identity, file_of, identify
 
 PATIENCE = 5.0
 """Seconds that a process waits for other writers."""
@@ -40,6 +40,7 @@ class SQLiteAudit(AuditStore):
     def __init__(self, database: Database) -> None:
         self._path = file_of(database)
         self._connection: sqlite3.Connection | None = None
+        self._identity: Identity = None
 
     async def open(self) -> None:
         """Create the table if it does not exist."""
@@ -65,6 +66,8 @@ class SQLiteAudit(AuditStore):
 
     def _open(self) -> None:
         with _translate_errors():
+            if self._connection is not None:
+                self._connection.close()
             _create(self._path)
             # Each method runs in any free thread, and only one at a time.
             self._connection = sqlite3.connect(
@@ -72,8 +75,12 @@ class SQLiteAudit(AuditStore):
             )
             self._connection.execute("PRAGMA journal_mode = WAL")
             self._connection.execute(_TABLE)
+            self._identity = identify(self._path)
 
     def _append(self, seal: Sealing) -> None:
+        if identify(self._path) != self._identity:
+            # The file was removed or replaced. SQLite would go on writing to the former one, which nobody finds.
+            self._open()
         connection = self._get_connection()
         with _translate_errors():
             connection.execute("BEGIN IMMEDIATE")

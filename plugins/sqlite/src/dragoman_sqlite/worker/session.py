@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections import OrderedDict
 
@@ -14,6 +13,7 @@ import msgspec
 from dragoman.workers.frames import Failed, Run
 from dragoman.workers.sending import Send
 
+from dragoman_sqlite.files import Identity, identify
 from dragoman_sqlite.frames import Confine, Setup, View
 from dragoman_sqlite.worker.authorizer import Authorizer
 from dragoman_sqlite.worker.confined import ConfinedConnection
@@ -62,7 +62,7 @@ class Session:
         self._setup = setup
         self._connection: apsw.Connection | None = None
         self._authorizer = Authorizer(setup.functions)
-        self._identity: tuple[int, int] | None = None
+        self._identity: Identity = None
         self._plain: apsw.Connection | None = None
         self._own_authorizer = self._authorizer
         self._confined: OrderedDict[tuple[View, ...], ConfinedConnection] = OrderedDict()
@@ -143,7 +143,7 @@ class Session:
         self._confined.clear()
 
     def _connect(self, confine: Confine | None) -> apsw.Connection:
-        identity = _identity(self._setup.path)
+        identity = identify(self._setup.path)
         if identity != self._identity:
             self._close()
             self._identity = identity
@@ -198,12 +198,3 @@ class Session:
             except apsw.SQLError:  # a statement that cannot be wrapped, such as a PRAGMA
                 raise broken from None
             sender.send_all(rows)
-
-
-def _identity(path: str) -> tuple[int, int] | None:
-    """Return the identity of the file: a replaced file has the same name. None: there is no file now."""
-    try:
-        status = os.stat(path)
-    except OSError:
-        return None
-    return status.st_dev, status.st_ino
