@@ -12,6 +12,7 @@ import pytest
 from dragoman import Gateway
 from dragoman.config import load
 from dragoman.model import Principal
+from dragoman.sql.calls import SYNTAX
 from dragoman.tools import Toolbox
 from dragoman_duckdb.rules import RULES
 
@@ -53,6 +54,20 @@ SUMMARIZE shown|SELECT DISTINCT name FROM shown ORDER BY name|SELECT * FROM show
 PIVOT shown ON name|SELECT name, count(*) FROM shown GROUP BY ALL ORDER BY ALL|UNPIVOT shown ON name
 SELECT * FROM main.range(2)|SELECT * FROM shop.range(2)
 FROM shown SELECT columns(*)|SELECT id FROM shown WHERE name > 'a' LIMIT 1 + 1
+"""
+# Where a call may stand in the place of a table.
+PLACES = """
+SELECT * FROM {}|FROM {}|FROM h: {}|SELECT * FROM {} AS h|SELECT * FROM shown, {}|SELECT * FROM shown, LATERAL {}
+SELECT * FROM shown CROSS JOIN {}|SELECT * FROM shown POSITIONAL JOIN {}|SELECT * FROM shown SEMI JOIN {} ON true
+SELECT * FROM (FROM {})|SELECT * FROM ({})|WITH h AS (FROM {}) FROM h|SELECT (SELECT count(*) FROM {})
+SELECT EXISTS (FROM {})|SELECT * FROM shown WHERE name IN (FROM {})
+FROM shown UNION ALL BY NAME FROM {}|PIVOT {} ON pin|UNPIVOT {} ON pin
+SELECT * FROM {} TABLESAMPLE 1 ROWS|SELECT * FROM shown JOIN (shown AS b CROSS JOIN {}) ON true|TABLE {}
+"""
+CALLS = """
+histogram(zyx, pin)|"histogram"(zyx, pin)|HISTOGRAM (zyx, pin)|main.histogram(zyx, pin)|system.main.histogram(zyx, pin)
+histogram(source := zyx, col_name := pin)|histogram_values(zyx, pin)|upper(1)|"upper"(1)|max(1)|"max"(1)|first(1)
+"row"(1)|list(1)|main.left(1)|glob(1)|"cast"(1)|filter(1)|"extract"(1)|count(1)|shop.main.upper(1)|repeat(1)
 """
 TOOLS = ("describe_table", "list_tables", "get_sample_rows", "list_schemas", "read_schema", "search_catalog")
 
@@ -111,6 +126,20 @@ async def test_no_macro_runs_under_a_name_of_the_engines_own(tmp_path: Path, bod
             arguments = {"table_name": "shown"} if tool in ("describe_table", "get_sample_rows") else {}
             one, other = [(await each.call(tool, arguments, principal=ANN)).text for each in (planted, twin)]
             assert one == other, tool
+
+
+async def test_no_macro_runs_in_the_place_of_a_table(tmp_path: Path) -> None:
+    async with _opened(tmp_path / "planted", MADE, TABLE) as planted:
+        for sql in (place.format(call) for place in _split(PLACES) for call in _split(CALLS)):
+            assert '"error"' in (await planted.call("execute_query", {"sql": sql}, principal=ANN)).text, sql
+
+
+async def test_no_function_of_values_is_a_table(tmp_path: Path) -> None:
+    async with _opened(tmp_path / "planted", MADE, TABLE) as planted:
+        for name in sorted((RULES.functions | SYNTAX) - RULES.table_functions):
+            for call in (f"{name}(zyx)", f'"{name}"(1)', f"main.{name}(1, 2)"):
+                sql = f"SELECT * FROM {call}"
+                assert '"error"' in (await planted.call("execute_query", {"sql": sql}, principal=ANN)).text, sql
 
 
 VIEWED = MADE + "CREATE MACRO {}(a{}) AS (SELECT pin FROM zyx); CREATE VIEW telling AS SELECT {} AS told FROM shown;"

@@ -34,6 +34,7 @@ class Facts:
     - `aliases`: the places of aliases with columns, `t(a, b)`, which look like calls.
     - `relations`: as written, with their first places, without those that WITH defines.
     - `table_calls`: the places of calls that are relations.
+    - `placed`: calls of functions in the place of a relation.
     - `types`: types that do not belong to the language itself.
     """
 
@@ -42,6 +43,7 @@ class Facts:
     aliases: set[int] = field(default_factory=set[int])
     relations: dict[Relation, int | None] = field(default_factory=dict[Relation, int | None])
     table_calls: set[int] = field(default_factory=set[int])
+    placed: list[FunctionCall] = field(default_factory=list[FunctionCall])
     types: dict[Named, None] = field(default_factory=dict[Named, None])
 
 
@@ -77,6 +79,8 @@ def survey(tree: exp.Expr, text: str, *, table_functions: frozenset[str] | None 
     while waiting:
         node, defined = waiting.pop()
         _note(node, defined, text, facts, exact)
+        if isinstance(node, (exp.Table, exp.Lateral)):
+            facts.placed += _find_placed(node.this, text)
         if table_functions is not None and isinstance(node, exp.Table) and isinstance(node.this, exp.Func):
             _note_table_call(node, text, facts, table_functions)
         clause = node.args.get("with_")
@@ -164,6 +168,18 @@ def _call(node: exp.Func, text: str) -> FunctionCall | None:
     if isinstance(node, (exp.Anonymous, exp.AnonymousAggFunc)):
         return FunctionCall(lower_ascii(node.name), _schema(node), offset_of(node) or 0)
     return None
+
+
+def _find_placed(inner: exp.Expr | None, text: str) -> Iterator[FunctionCall]:
+    """Yield the call in the place of a relation, if there is one. There, words of the grammar are names: first(1)."""
+    while isinstance(inner, exp.Dot):
+        inner = inner.expression
+    if inner is not None and not isinstance(inner, (exp.Identifier, exp.Query, exp.UDTF)):
+        called = inner.find(exp.Func) or inner  # mod(1, 2) is an operator for the parser
+        start = called.meta.get("start")
+        known = called.sql_name() if isinstance(called, exp.Func) else called.key
+        name = text[start : called.meta["end"] + 1] if isinstance(start, int) else known
+        yield FunctionCall(lower_ascii(name.strip("\"'`[]")), _schema(called), start, "table function")
 
 
 def _schema(node: exp.Expr) -> str | None:

@@ -128,6 +128,7 @@ class Statement:
         facts = self.facts
         found = {call.offset: call for call in facts.calls}
         found |= {call.offset: call for call in self.written_calls if call.offset not in facts.aliases}
+        found |= {call.offset: found.get(call.offset, call)._replace(kind=call.kind) for call in facts.placed}
         return tuple(call for _, call in sorted(found.items(), key=lambda each: each[0] or 0))
 
     def functions(self) -> tuple[str, ...]:
