@@ -171,6 +171,17 @@ async def test_no_tool_tells_what_is_hidden_or_whether_it_is_there(twins: list[T
         assert one == other
 
 
+async def test_no_plan_tells_where_in_the_file_a_table_lies(tmp_path_factory: pytest.TempPathFactory):
+    shown = BOTH.format(key="") + "CREATE INDEX shown_i ON shown (name);"
+    async with _opened(tmp_path_factory, ("CREATE TABLE zyx (id);" + shown, shown), ROLE) as twins:
+        for sql in ("SELECT * FROM shown", "SELECT id FROM shown WHERE name = 'a'", "SELECT count(*) FROM shown"):
+            for options in itertools.product(("text", "json", "yaml"), (True, False)):
+                chosen = dict(zip(("format", "verbose"), options, strict=True))
+                one, other = await _told(twins, "explain_query", sql=sql, **chosen)
+                assert one == other, (sql, chosen)
+                assert "error" not in one
+
+
 async def test_what_is_granted_is_answered_beside_it(twins: list[Toolbox]):
     one, other = await _told(twins, "execute_query", sql="SELECT name FROM shown ORDER BY id")
     assert one == other
