@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+import hashlib
 import re
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any, Final
 
 import dragoman
@@ -31,6 +34,8 @@ from dragoman import (
 )
 from dragoman.cooperative import consume_in_thread, in_thread_if_many
 
+from dragoman_duckdb.files import identity
+
 Row = Sequence[Any]
 ALL: Final = Limits(max_rows=10**9, max_bytes=10**12, timeout=30)
 RELATIONS: Final = """
@@ -50,21 +55,6 @@ INDEXES: Final = """
 SELECT schema_name, table_name, index_name, is_unique, is_primary, expressions
 FROM duckdb_indexes() WHERE NOT database_name IN ('system', 'temp') ORDER BY index_name"""
 _PARTS: Final = re.compile(r"'((?:[^']|'')*)'|([^\[\], ]+)")  # of a list as DuckDB writes it: [a, '(lower(b))']
-FINGERPRINT: Final = """
-SELECT md5(string_agg(fact, chr(10) ORDER BY fact)) FROM (
-    SELECT concat_ws('|', schema_name, table_name, column_index, column_name, data_type, is_nullable, column_default,
-        comment) FROM duckdb_columns() WHERE NOT database_name IN ('system', 'temp')
-    UNION ALL
-    SELECT concat_ws('|', schema_name, table_name, constraint_text) FROM duckdb_constraints()
-    WHERE NOT database_name IN ('system', 'temp')
-    UNION ALL
-    SELECT concat_ws('|', schema_name, table_name, comment) FROM duckdb_tables()
-    WHERE NOT database_name IN ('system', 'temp')
-    UNION ALL
-    SELECT concat_ws('|', schema_name, view_name, sql, comment) FROM duckdb_views()
-    WHERE NOT database_name IN ('system', 'temp')
-) AS facts (fact)"""
-"""Everything that `tables` returns except sizes and indexes."""
 # and quoted names, which may contain a quote of texts
 _TEXTS: Final = re.compile(r"""'(?:[^']|'')*'|("(?:[^"]|"")*")""")
 LONGEST: Final = 64
@@ -82,9 +72,9 @@ SELECT function_name, bool_or(internal) FROM duckdb_functions() GROUP BY ALL HAV
 class DuckDBInspector(dragoman.Inspector):
     """Asks through the database's own executor."""
 
-    def __init__(self, executor: Executor, is_folder: Callable[[], bool]) -> None:
+    def __init__(self, executor: Executor, path: Path) -> None:
         self._executor = executor
-        self._is_folder = is_folder
+        self._path = path
 
     async def _fetch(self, statement: str) -> list[Row]:
         async with self._executor.open(Request(statement=statement, limits=ALL)) as stream:
@@ -106,12 +96,12 @@ class DuckDBInspector(dragoman.Inspector):
     async def names(self, scope: Scope) -> Sequence[Names]:
         """Return the names of relations in one query, without opening files of a folder to read their columns."""
         rows = await self._fetch(RELATIONS)
-        return await in_thread_if_many(len(rows), _group_names, rows, scope, self._is_folder())
+        return await in_thread_if_many(len(rows), _group_names, rows, scope, self._path.is_dir())
 
     async def tables(self, scope: Scope) -> Inspection:
         """Return the relations with all their facts."""
         held = [[await self._fetch(statement) for statement in (RELATIONS, COLUMNS, CONSTRAINTS, INDEXES, MACROS)]]
-        return await consume_in_thread(held, partial(_inspect, scope, self._is_folder()))
+        return await consume_in_thread(held, partial(_inspect, scope, self._path.is_dir()))
 
     async def profiles(
         self, tables: Sequence[Table], budget: ProfileBudget
@@ -131,10 +121,9 @@ class DuckDBInspector(dragoman.Inspector):
         return found
 
     async def fingerprint(self) -> str | None:
-        """Return a counter of changes; None for a folder."""
-        if self._is_folder():
-            return None  # each worker created its views when it started
-        return str((await self._fetch(FINGERPRINT))[0][0])
+        """Return a hash of `identity`. It waits for no worker, since queries of callers may hold them all."""
+        told = await asyncio.to_thread(identity, str(self._path))
+        return hashlib.sha256(repr(told).encode()).hexdigest()
 
 
 def _by_relation(rows: Iterable[Row]) -> dict[Relation, list[Row]]:

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,7 +21,6 @@ READERS = {".parquet": "read_parquet", ".csv": "read_csv", ".tsv": "read_csv"}
 TYPES = "dragoman:types"
 """The key in a Parquet file's metadata for the types that columns had before they were written as text, as JSON."""
 LISTED = RULES.functions | RULES.table_functions
-Identity = tuple[tuple[str, int, int, int], ...]
 
 
 def open_sealed(setup: Setup) -> duckdb.DuckDBPyConnection:
@@ -95,18 +93,6 @@ def _make_view(connection: duckdb.DuckDBPyConnection, name: str, reader: str) ->
         for column, type_ in json.loads(bytes(value)).items():
             words = _text(f"{type_}, as exact text")
             connection.execute(f"COMMENT ON COLUMN {_name(name)}.{_name(column)} IS {words}")
-
-
-def identity(path: str) -> Identity:
-    """Return a value that changes with the file, or with the files of the folder."""
-    if not os.path.isdir(path):
-        return (_identity(path, os.stat(path)),) if os.path.exists(path) else ()
-    with os.scandir(path) as entries:
-        return tuple(sorted(_identity(entry.name, entry.stat()) for entry in entries))
-
-
-def _identity(name: str, status: os.stat_result) -> tuple[str, int, int, int]:
-    return name, status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def _text(text: str) -> str:

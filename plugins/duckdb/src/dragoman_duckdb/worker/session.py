@@ -17,9 +17,10 @@ from dragoman.workers.frames import Columns, Failed, Run, Told
 from dragoman.workers.sending import Send, Sender
 
 from dragoman_duckdb.failures import translate
+from dragoman_duckdb.files import Identity, identity
 from dragoman_duckdb.frames import Setup
 from dragoman_duckdb.types import add_casts, column
-from dragoman_duckdb.worker.opening import Identity, borrow, find_posing, identity, open_sealed, put_engine_first
+from dragoman_duckdb.worker.opening import borrow, find_posing, open_sealed, put_engine_first
 
 Row = tuple[Any, ...]
 AGAIN = 0.01
