@@ -103,6 +103,28 @@ async def test_each_caller_has_the_rows_of_its_own_role_and_settings(place):
             assert await rows(gateway, BOSS) == [[300, "a", "b", 'o"dd; boss']]
 
 
+TELLING = """
+EXPLAIN SELECT * FROM sales.orders|EXPLAIN (FORMAT JSON) SELECT * FROM sales.orders WHERE tenant = 'b'
+SELECT reltuples FROM pg_class WHERE relname = 'orders'|SELECT relpages FROM pg_catalog.pg_class|TABLE pg_class
+SELECT n_live_tup FROM pg_stat_user_tables|SELECT avg_width FROM pg_stats|SELECT * FROM pg_policies
+SELECT pg_relation_size('sales.orders')|SELECT pg_total_relation_size('sales.orders')|SHOW server_version
+WITH a AS (SELECT reltuples FROM pg_class) SELECT * FROM a|SELECT (SELECT sum(relpages) FROM pg_class)
+SELECT x.reltuples FROM LATERAL (SELECT * FROM pg_class) AS x|SELECT 1 WHERE EXISTS (SELECT FROM pg_stat_all_tables)
+"""
+
+
+@pytest.mark.parametrize("identity", ["role", "session"])
+async def test_no_statement_tells_how_many_rows_the_caller_does_not_see(place, identity):
+    if identity == "session":
+        place = replace(place, identity=identity, database_roles={}, user="postgres")
+    configuration = Configuration(databases={place.name: place}, roles=roles_of(place) if identity == "role" else {})
+    async with Gateway.open(configuration) as gateway:
+        for sql in TELLING.replace("\n", "|").strip("|").split("|"):
+            assert "error" in await ask(gateway, ANN, "execute_query", sql=sql), sql
+        if identity == "session":
+            assert await rows(gateway, ANN, "SELECT count(*) FROM information_schema.tables WHERE table_schema = 'hr'")
+
+
 async def test_values_of_callers_are_texts_whatever_they_hold(place):
     odd = [
         "'",

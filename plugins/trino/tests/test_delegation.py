@@ -196,6 +196,20 @@ async def test_the_catalog_is_that_of_the_caller(lake):
 @pytest.mark.parametrize(
     "sql",
     [
+        "SHOW STATS FOR sales.orders",
+        "SHOW STATS FOR (SELECT * FROM sales.orders)",
+        "EXPLAIN SELECT * FROM sales.orders",
+        "EXPLAIN (TYPE IO, FORMAT JSON) SELECT * FROM sales.orders",
+    ],
+)
+async def test_no_statement_tells_how_many_rows_the_caller_does_not_see(lake, sql):
+    async with opened(lake) as gateway:
+        assert "error" in await ask(gateway, BOB, "execute_query", sql=sql)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
         "SET SESSION AUTHORIZATION bob",
         "RESET SESSION AUTHORIZATION",
         "SET ROLE ALL",

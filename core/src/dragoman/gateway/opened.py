@@ -32,6 +32,7 @@ from dragoman.gateway.calls import Limiter
 from dragoman.gateway.confining import Confiner
 from dragoman.gateway.delegating import DelegatedInspector, guard
 from dragoman.gateway.doctor import Watch, find_openings, worst_first
+from dragoman.gateway.estimates import Estimates
 from dragoman.gateway.failures import Source
 from dragoman.gateway.foreign import ForeignTables
 from dragoman.gateway.granted import Granting, RolesFit, limit
@@ -182,7 +183,8 @@ class OpenDatabase:
         if self._grants:
             self.catalog.watch()
         self._vetoed = parts.vetoes_values
-        self.validators = [ReadOnly(self.dialect, self.config), *self._foreign(parts), *parts.validators]
+        estimates = () if self.delegation is None else (Estimates(self.config),)
+        self.validators = [ReadOnly(self.dialect, self.config), *estimates, *self._foreign(parts), *parts.validators]
         self.judge = Judge(self.dialect, self.config, self.catalog, self.validators, self.source, self._offload)
 
     def act_as(self, acting: Acting) -> OpenDatabase:
