@@ -162,6 +162,25 @@ def test_steps_of_different_names_do_not_add_up(text: str):
     assert statement(text, "trino", Lexicon()).relations() == ()
 
 
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT * FROM {}",
+        "SELECT 1 AS x FROM a, {} AS b",
+        "SELECT * FROM a CROSS JOIN LATERAL {}",
+        "WITH b AS (SELECT * FROM {}) SELECT * FROM b",
+        "SELECT (SELECT max(x) FROM {})",
+    ],
+)
+@pytest.mark.parametrize(
+    "call", ["upper(a)", "max(a)", "mod(1, 2)", "first(a)", "any_value(a)", "told(a, b)", "s.told(a)"]
+)
+def test_a_call_in_the_place_of_a_relation_is_one_of_a_table_function(sql, call):
+    name = call.partition("(")[0].rpartition(".")[2]
+    calls = statement(sql.format(call), sqlglot="duckdb").calls
+    assert (name, "table function") in {(each.name, each.kind) for each in calls}
+
+
 def test_a_call_behind_a_dot_without_a_name_before_it_is_still_found():
     assert statement("SELECT 1 w LATERAL.notes('x') AS n").functions() == ("lateral.notes",)
 
