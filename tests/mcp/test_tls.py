@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import signal
 import sqlite3
 import ssl
@@ -139,6 +140,20 @@ async def test_a_renewed_certificate_is_taken_at_a_reload(server, authority, fol
     (folder / "tls" / "key.pem").write_text("nothing")
     peer.process.send_signal(signal.SIGHUP)
     await peer.logged(r"configuration was not applied: server\.tls_cert, server\.tls_key")
+    async with httpx2.AsyncClient(verify=trusting(authority)) as http:
+        assert (await http.get(f"{url}/health")).status_code == 200
+
+
+@pytest.mark.parametrize("name", ["cert.pem", "key.pem"])
+@pytest.mark.parametrize("put", [os.mkfifo, Path.mkdir, lambda path: path.symlink_to("/dev/zero")])
+async def test_what_is_no_file_keeps_a_reload_from_nothing_but_itself(server, authority, folder, name, put):
+    peer, url = server
+    async with httpx2.AsyncClient(verify=trusting(authority)) as http:
+        assert (await http.get(f"{url}/health")).status_code == 200  # it has read its certificate
+        (folder / "tls" / name).unlink()
+        put(folder / "tls" / name)
+        peer.process.send_signal(signal.SIGHUP)
+        await peer.logged(r"configuration was not applied: server\.tls_cert, server\.tls_key.*it is no file")
     async with httpx2.AsyncClient(verify=trusting(authority)) as http:
         assert (await http.get(f"{url}/health")).status_code == 200
 

@@ -6,6 +6,7 @@ import logging
 import ssl
 from collections.abc import Callable
 from datetime import UTC, datetime
+from errno import EINVAL
 from typing import TYPE_CHECKING
 
 from dragoman.errors import ConfigurationError
@@ -45,6 +46,9 @@ def renewing(context: ssl.SSLContext) -> Callable[[Configuration], Callable[[], 
 def _load(context: ssl.SSLContext, settings: Server) -> None:
     assert settings.tls_cert is not None
     try:
+        for file in filter(None, (settings.tls_cert, settings.tls_key)):
+            if file.exists() and not file.is_file():  # a pipe or a device may keep the whole server waiting
+                raise OSError(EINVAL, "it is no file")
         context.load_cert_chain(settings.tls_cert, settings.tls_key, password=_no_password)
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) and error.strerror else "they are not a pair of PEM files"
