@@ -253,6 +253,24 @@ async def test_prompts_of_a_folder_stand_beside_the_shipped_ones_and_wrong_ones_
 # Changes
 
 
+@pytest.mark.parametrize(
+    "address",
+    ["databases://list", "dragoman://results/x", "queries://x", "stat://shop/size", "schema://nowhere", "x", ""],
+)
+async def test_who_leaves_an_address_takes_no_message_from_others(database, scripts, tmp_path, address):
+    configuration = Configuration(
+        databases={"shop": database("shop", scripts["shop"])}, server=Server(queries_dir=tmp_path)
+    )
+    async with Gateway.open(configuration) as gateway:
+        changes = Changes(gateway, period=0.005)
+        heard: asyncio.Queue[Change] = asyncio.Queue()
+        with changes.listening(heard.put_nowait):
+            with changes.watching([address]):
+                pass
+            (tmp_path / "new.sql").write_text("SELECT 1")
+            assert await asyncio.wait_for(heard.get(), 10) == Change("resources")
+
+
 async def test_a_changed_schema_is_told_to_those_who_watch_it_and_is_read_anew(
     database, scripts, tmp_path, open_toolbox
 ):

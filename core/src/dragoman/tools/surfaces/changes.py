@@ -145,7 +145,7 @@ class Changes:
         """Undo one `watch`."""
         self._watched -= Counter([uri])
         name = _database(uri)
-        if name in self._tasks and not any(_database(other) == name for other in self._watched):
+        if name and name in self._tasks and not any(_database(other) == name for other in self._watched):
             self._tasks.pop(name).cancel()
 
     async def _look(self, name: str) -> None:
