@@ -13,7 +13,7 @@ MOST_BYTES = 8_000_000
 
 def bounding() -> dict[str, list[Any]]:
     """Return hooks of a client that let no response take more memory than `MOST_BYTES`."""
-    return {"request": [_ask_for_plain_bytes], "response": [_bound]}
+    return {"request": [_ask_for_plain_bytes], "response": [_limit]}
 
 
 class _Bounded(httpx2.AsyncByteStream):
@@ -39,7 +39,7 @@ async def _ask_for_plain_bytes(request: httpx2.Request) -> None:
     request.headers["accept-encoding"] = "identity"
 
 
-async def _bound(response: httpx2.Response) -> None:
+async def _limit(response: httpx2.Response) -> None:
     """Limit a response. Raises `DecodingError` for one that is compressed, although that was not asked for."""
     if response.headers.get("content-encoding", "identity").strip().lower() != "identity":
         raise httpx2.DecodingError("The response is compressed.")
