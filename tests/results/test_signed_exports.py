@@ -178,6 +178,8 @@ async def test_an_address_ends_with_the_token_that_its_owner_signed_in_with(conf
         for tokens, status in (
             ((eve,), 404),
             ((ada, eve), 200),
+            ((replace(ada, hash=hash_token("another")), eve), 404),
+            ((replace(ada, hash=hash_token("another")), ada, eve), 200),
             ((replace(ada, expires=datetime.fromtimestamp(field.now, UTC)), eve), 404),
             ((replace(ada, expires=datetime.fromtimestamp(field.now + 1, UTC)), eve), 200),
         ):

@@ -41,7 +41,11 @@ origin: ContextVar[str] = ContextVar("origin", default="")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exported:
-    """A file with a caller's result. `expires`: the end of its address, in seconds since 1970."""
+    """A file with a caller's result.
+
+    - `expires`: the end of its address, in seconds since 1970.
+    - `tokens`: the hashes of the configured tokens with which its caller may have signed in.
+    """
 
     kept: Kept
     form: str
@@ -49,6 +53,7 @@ class Exported:
     principal: Principal
     notices: tuple[str, ...] = ()
     expires: int = 0
+    tokens: frozenset[str] = frozenset()
 
 
 class Exports:
@@ -105,7 +110,8 @@ class Exports:
         now = self._clock()
         self._exported = {name: each for name, each in self._exported.items() if each.expires > now}
         name = f"{home_of(exported.principal.identity):08x}{secrets.token_hex(16)}"
-        self._exported[name] = signed = replace(exported, expires=int(now) + SECONDS)
+        tokens = self._tokens(exported.principal)
+        self._exported[name] = signed = replace(exported, expires=int(now) + SECONDS, tokens=tokens)
         query = {"file": name, "expires": signed.expires, "signature": self._sign(name, str(signed.expires), signed)}
         return f"{origin.get()}{PATH}?{urlencode(query)}"
 
@@ -157,15 +163,15 @@ class Exports:
             raise _missing()
         if exported.expires <= self._clock() or (caller and caller.identity != exported.principal.identity):
             raise _missing()
-        if not self._may_sign_in(exported.principal):
+        if exported.principal.token and exported.tokens.isdisjoint(self._tokens(exported.principal)):
             raise _missing()
         return exported
 
-    def _may_sign_in(self, owner: Principal) -> bool:
-        """Return whether the token that its owner signed in with is still valid, if it was a configured one."""
+    def _tokens(self, owner: Principal) -> frozenset[str]:
+        """Return the hashes of the configured tokens that are valid now and have the name of the owner's."""
         now, tokens = self._clock(), self._gateway.configuration.server.tokens
-        known = {token.name for token in tokens if token.expires is None or token.expires.timestamp() > now}
-        return not owner.token or owner.token in known
+        valid = (token for token in tokens if token.expires is None or token.expires.timestamp() > now)
+        return frozenset(token.hash for token in valid if token.name == owner.token)
 
 
 def home_of(owner: Owner) -> int:
