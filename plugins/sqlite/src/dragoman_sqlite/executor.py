@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import stat
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
-from dragoman import Column, Database, ExplainOptions, Finding, Plan, Request
+from dragoman import Column, ConnectionFailed, Database, ExplainOptions, Finding, Plan, Request
 from dragoman.workers import Columns, Run, Told, WorkerExecutor
 
 from dragoman_sqlite import confining
 from dragoman_sqlite.doctor import examine
-from dragoman_sqlite.files import check_file, file_of
+from dragoman_sqlite.files import file_of
 from dragoman_sqlite.frames import Confine, Setup
 from dragoman_sqlite.options import Options
 from dragoman_sqlite.values import storable
@@ -91,3 +93,29 @@ def plan_tree(told: Told) -> list[dict[str, Any]] | dict[str, Any]:
         nodes.get(parent, nodes[0]).setdefault("steps", []).append(nodes[step])
     tree: list[dict[str, Any]] = nodes[0]["steps"]
     return {"plan": tree, "bytecode": told.plan["bytecode"]} if told.plan["bytecode"] else tree
+
+
+def check_file(path: Path, name: str) -> None:
+    """Raise `ConnectionFailed`, which never shows the path, unless `path` is a file: opening a pipe would block."""
+    try:
+        str(path).encode()  # SQLite accepts only names in UTF-8
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        raise _unreachable(
+            name, "its file does not exist", "Check `url`; a relative path starts at the configuration's folder."
+        ) from None
+    except OSError:
+        raise _unreachable(
+            name, "its file may not be read", "Check the permissions of the file and its folders."
+        ) from None
+    except ValueError:
+        raise _unreachable(name, "its path contains characters that SQLite does not accept", "Check `url`.") from None
+    if not stat.S_ISREG(mode):
+        remedy = (
+            "Check `url`: the path stands behind three slashes, as in sqlite:///shop.db, an absolute one behind four."
+        )
+        raise _unreachable(name, "its path is not a file", remedy)
+
+
+def _unreachable(name: str, why: str, remedy: str) -> ConnectionFailed:
+    return ConnectionFailed(f"The database {name!r} cannot be read: {why}.", suggestion=remedy)
