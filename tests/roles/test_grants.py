@@ -1,5 +1,7 @@
 """What a role does not grant does not exist for those who have it: not in lists, searches, errors, plans or queries."""
 
+import sqlite3
+
 import pytest
 from dragoman import Gateway
 from dragoman.config import load
@@ -196,3 +198,23 @@ async def test_an_unknown_tool_of_a_role_is_an_error_at_the_start(opened):
     with pytest.raises(ConfigurationError, match=r"dragoman\.toml: roles\.auditor\.tools.*'execute_qery'"):
         async with opened(ROLES.replace('["execute_query"]', '["execute_qery"]')):
             pass
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("execute_query", {"sql": "SELECT * FROM refunds"}),
+        ("execute_query", {"sql": "SELECT * FROM main.refunds AS r JOIN orders AS o ON o.id = r.id"}),
+        ("execute_query", {"sql": "WITH r AS (SELECT id FROM refunds) SELECT id FROM r", "keep": "mine"}),
+        ("explain_query", {"sql": "SELECT * FROM refunds"}),
+        ("get_sample_rows", {"table_name": "refunds"}),
+        ("describe_table", {"table_name": "refunds"}),
+    ],
+)
+async def test_a_new_table_is_there_when_it_is_first_asked_for(opened, shop, tool, arguments):
+    async with opened(ROLES) as toolbox:
+        assert await ask(toolbox, "execute_query", sql="SELECT id FROM orders")
+        with sqlite3.connect(shop / "shop.db") as connection:
+            connection.execute("CREATE TABLE refunds (id INTEGER PRIMARY KEY)")
+        connection.close()
+        assert "error" not in await ask(toolbox, tool, **{"database": "shop", **arguments})

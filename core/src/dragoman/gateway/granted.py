@@ -122,10 +122,11 @@ class Granting:
 
     async def check(self, statement: Statement, parsed: ParsedStatement) -> None:
         """Raise `NotFound` for a relation that is not granted, `ColumnNotFound` for columns that are not."""
-        permissions = await self._catalog.permissions()
         partly = False
         await self._check_types(parsed)
-        for written, table in (await self._whole.find_tables(parsed.names)).items():
+        tables = await self._whole.find_tables(parsed.names)
+        permissions = await self._catalog.permissions()  # only now: looking for a new name reads the catalog again
+        for written, table in tables.items():
             permission = permissions.get(await self._resolve(written, table))
             if permission is None:
                 raise await not_there(written, statement, self._catalog)
