@@ -100,6 +100,14 @@ def test_what_is_encrypted_differs_each_time_and_every_change_is_noticed() -> No
         decrypt(one, "a.b", os.urandom(32))
 
 
+@pytest.mark.parametrize("prefix", ["ENC:v2:", "ENC:v10:", "enc:v1:"])
+def test_what_another_version_encrypted_is_no_password(tmp_path: Path, prefix: str) -> None:
+    sealed = encrypt(SECRET, "databases.shop.password", KEY).replace("ENC:v1:", prefix)
+    with pytest.raises(ConfigurationError, match=r"databases\.shop\.password.*encrypted") as error:
+        configured(tmp_path, shop(sealed), ENVIRON)
+    assert "dragoman secrets encrypt databases.shop.password" in str(error.value.suggestion)
+
+
 @pytest.mark.parametrize("key", ["", "x", "AAAA", base64.b64encode(b"x" * 16).decode()])
 def test_without_a_key_it_is_told_how_to_get_one(tmp_path: Path, key: str) -> None:
     sealed = encrypt(SECRET, "databases.shop.password", KEY)

@@ -35,7 +35,7 @@ from dragoman.config.keys import (
 from dragoman.config.merging import STATE, Merge
 from dragoman.config.readers import Reader, Wrong, is_list, is_mapping, suggest, table, text
 from dragoman.config.roles import Grant, Role
-from dragoman.config.secrets import PREFIX as SECRET_PREFIX
+from dragoman.config.secrets import is_encrypted
 from dragoman.config.settings import (
     Audit,
     Auth,
@@ -460,7 +460,7 @@ def _literal_secrets(values: Mapping[str, Any], path: KeyPath = ()) -> Iterator[
     for name, value in values.items():
         if is_mapping(value):
             yield from _literal_secrets(value, (*path, name))
-        elif isinstance(value, str) and "${" not in value and not value.startswith(SECRET_PREFIX):
+        elif isinstance(value, str) and "${" not in value and not is_encrypted(value):
             if name in ("password", "token", "client_secret", "api_key") or (
                 name == "url" and _LITERAL_PASSWORD.match(value)
             ):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import os
+import re
 import stat
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -13,6 +14,7 @@ GROUP = "dragoman.secrets"
 """The entry-point group of secret stores. The name is the scheme; the value is a function from reference to secret."""
 
 PREFIX = "ENC:v1:"
+_ENCRYPTED = re.compile(r"ENC:v[0-9]+:", re.IGNORECASE)
 _KEY_BYTES = 32
 _NONCE_BYTES = 12
 _MAX_FILE = 64 * 1024
@@ -125,6 +127,11 @@ def read_key(environ: Mapping[str, str], path: Path) -> bytes:
 
 
 # Encryption
+
+
+def is_encrypted(value: str) -> bool:
+    """Return whether a value is meant as an encrypted one. One of a later version must not pass for the secret."""
+    return _ENCRYPTED.match(value) is not None
 
 
 def encrypt(secret: str, setting: str, key: bytes) -> str:

@@ -12,8 +12,7 @@ from typing import Any
 
 from dragoman.config.keys import TOP
 from dragoman.config.readers import is_list, is_mapping, suggest
-from dragoman.config.secrets import PREFIX as SECRET_PREFIX
-from dragoman.config.secrets import SecretError, Secrets
+from dragoman.config.secrets import SecretError, Secrets, is_encrypted
 from dragoman.errors import ConfigurationError
 
 KeyPath = tuple[str, ...]
@@ -214,7 +213,7 @@ def interpolate(layer: Layer, environ: Mapping[str, str]) -> Interpolated:
             return {key: walk(each, (*path, key)) for key, each in value.items()}
         if is_list(value):
             return [walk(each, (*path, str(place))) for place, each in enumerate(value)]
-        if isinstance(value, str) and value.startswith(SECRET_PREFIX):
+        if isinstance(value, str) and is_encrypted(value):
             return secret_of(lambda: reader.decrypt(value, ".".join(path)), path)
         if not isinstance(value, str) or "$" not in value:
             return value
