@@ -64,8 +64,6 @@ class Backlog:
 ListKind = Literal["prompts", "resources"]
 Mark = set[tuple[str, int, int]]
 """The name, modification time and size of each file."""
-_FILES = ""
-"""The key of the task that checks files, among the names of databases."""
 
 
 class Changes:
@@ -80,7 +78,8 @@ class Changes:
         self.take_queries: Callable[[], None] | None = None
         self._listeners: list[tuple[Listener, Owner | None]] = []
         self._watched: Counter[str] = Counter()
-        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}  # by database
+        self._files_task: asyncio.Task[None] | None = None
         # Before anybody reads them, so that a change while they are read counts as a change.
         self._files = self._mark_files()
         gateway.kept.announce_to(lambda owner: self.tell(Change("resources", owner=owner)))
@@ -90,14 +89,14 @@ class Changes:
         """Notify `listener` of changes inside the block, and of those of the caller's own. It must not raise."""
         entry = (listener, owner)
         self._listeners.append(entry)
-        if _FILES not in self._tasks:
-            self._tasks[_FILES] = asyncio.create_task(self._look_at_files())
+        task = self._files_task = self._files_task or asyncio.create_task(self._look_at_files())
         try:
             yield
         finally:
             self._listeners.remove(entry)
             if not self._listeners:
-                self._tasks.pop(_FILES).cancel()
+                task.cancel()
+                self._files_task = None
 
     def tell(self, change: Change) -> None:
         """Notify all listeners whom the change concerns."""
@@ -145,7 +144,7 @@ class Changes:
         """Undo one `watch`."""
         self._watched -= Counter([uri])
         name = _database(uri)
-        if name and name in self._tasks and not any(_database(other) == name for other in self._watched):
+        if name in self._tasks and not any(_database(other) == name for other in self._watched):
             self._tasks.pop(name).cancel()
 
     async def _look(self, name: str) -> None:
