@@ -85,19 +85,16 @@ LEFT = {
 
 @pytest.mark.parametrize("how", LEFT)
 @pytest.mark.parametrize("gateways", [1, 2])
-async def test_no_answer_leaves_whose_record_goes_to_a_file_that_was_taken_away(how, gateways, tmp_path):
+@pytest.mark.parametrize("url", ["sqlite:///audit/calls.db"])
+async def test_no_answer_leaves_whose_record_goes_to_a_file_that_was_taken_away(how, gateways, configured, tmp_path):
     def numbers(name):
         with closing(sqlite3.connect(tmp_path / "audit" / name)) as connection:
             return tuple(number for (number,) in connection.execute("SELECT seq FROM calls ORDER BY seq"))
 
     command, old = LEFT[how]
-    (tmp_path / "dragoman.toml").write_text(
-        f'[databases.shop]\nurl = "sqlite:///{tmp_path}/shop.db"\n[audit]\nurl = "sqlite:///audit/calls.db"\n'
-    )
-    sqlite3.connect(tmp_path / "shop.db").execute("CREATE TABLE orders (id INTEGER)").connection.close()
-    answered = 0
+    configuration, answered = configured(), 0
     async with AsyncExitStack() as stack:
-        opened = [await stack.enter_async_context(Gateway.open(tmp_path / "dragoman.toml")) for _ in range(gateways)]
+        opened = [await stack.enter_async_context(Gateway.open(configuration)) for _ in range(gateways)]
         for place in range(3):
             await opened[place % gateways].query("shop", "SELECT 1 AS one")
         subprocess.run(command, shell=True, check=True, cwd=tmp_path / "audit")

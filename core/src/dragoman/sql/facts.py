@@ -164,7 +164,7 @@ def _call(node: exp.Func, text: str) -> FunctionCall | None:
         known = not isinstance(node, exp.Anonymous)
         if known and written.lower() in SYNTAX and not isinstance(node.parent, exp.Dot):
             return None
-        return FunctionCall(lower_ascii(written.strip("\"'`[]")), _schema(node), start)
+        return FunctionCall(_plain(written), _schema(node), start)
     if isinstance(node, (exp.Anonymous, exp.AnonymousAggFunc)):
         return FunctionCall(lower_ascii(node.name), _schema(node), offset_of(node) or 0)
     return None
@@ -179,7 +179,12 @@ def _find_placed(inner: exp.Expr | None, text: str) -> Iterator[FunctionCall]:
         start = called.meta.get("start")
         known = called.sql_name() if isinstance(called, exp.Func) else called.key
         name = text[start : called.meta["end"] + 1] if isinstance(start, int) else known
-        yield FunctionCall(lower_ascii(name.strip("\"'`[]")), _schema(called), start, "table function")
+        yield FunctionCall(_plain(name), _schema(called), start, "table function")
+
+
+def _plain(written: str) -> str:
+    """Return a name without its quotes, in lower case."""
+    return lower_ascii(written.strip("\"'`[]"))
 
 
 def _schema(node: exp.Expr) -> str | None:
