@@ -149,6 +149,26 @@ async def test_no_record_no_answer(configured, store, run):
         assert (await gateway.query("shop", "SELECT 1 AS one")).rows == [[1]]
 
 
+_FUNCTION = "CREATE FUNCTION change() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN {} END'"
+_TRIGGER = "CREATE TRIGGER change BEFORE INSERT ON calls FOR EACH ROW EXECUTE FUNCTION change()"
+NOT_STORED = [
+    ("sqlite", "CREATE TRIGGER skip BEFORE INSERT ON calls BEGIN SELECT raise(IGNORE); END"),
+    ("postgres", f"{_FUNCTION.format('RETURN NULL;')}; {_TRIGGER}"),
+    ("postgres", f"{_FUNCTION.format('NEW.line = chr(123) || chr(125); RETURN NEW;')}; {_TRIGGER}"),
+    ("postgres", "CREATE RULE skip AS ON INSERT TO calls DO INSTEAD NOTHING"),
+]
+
+
+@pytest.mark.parametrize(("url", "sql"), NOT_STORED, indirect=["url"])
+async def test_a_record_that_the_database_skips_or_changes_is_no_record(sql, configured, store, run):
+    async with Gateway.open(configured()) as gateway:
+        await gateway.query("shop", "SELECT 1 AS one")
+        await run(sql)
+        with pytest.raises(InternalError, match="could not be recorded"):
+            await gateway.query("shop", "SELECT 2")
+    assert (await verify_stored(store.lines())).records == 1
+
+
 @pytest.mark.parametrize(("cut", "begins"), [("seq >= 2", 1), ("seq > 0", 4)])
 async def test_records_that_are_removed_while_a_gateway_runs_leave_a_gap(cut, begins, configured, store, run):
     async with Gateway.open(configured()) as gateway:

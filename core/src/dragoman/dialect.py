@@ -512,7 +512,8 @@ class AuditStore(abc.ABC):
     async def append(self, seal: Sealing) -> None:
         """Add the records that `seal` returns for the last record (None in an empty table).
 
-        Reads and adds in one transaction, and keeps other writers of the table out until it ends.
+        Reads and adds in one transaction, and keeps other writers of the table out until it ends. Raises if the table
+        did not store every record.
         """
 
     @abc.abstractmethod

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 
-from dragoman import AUDIT_COLUMNS, AuditStore, Database, Sealing
+from dragoman import AUDIT_COLUMNS, AuditStore, ConnectionFailed, Database, Sealing
 
 from dragoman_postgres.connecting import Connector
 from dragoman_postgres.driver import Connection
@@ -59,7 +59,13 @@ class PostgresAudit(AuditStore):
         async def add(connection: Connection) -> None:
             last = await connection.fetchrow(f"SELECT seq, line FROM {self._table} ORDER BY seq DESC LIMIT 1")
             rows = seal((last["seq"], last["line"]) if last else None)
-            await connection.executemany(f"INSERT INTO {self._table} (seq, line) VALUES ($1, $2)", rows)
+            added = await connection.fetch(
+                f"INSERT INTO {self._table} (seq, line) SELECT * FROM unnest($1::bigint[], $2::text[])"
+                " RETURNING seq, line",
+                *map(list, zip(*rows, strict=True)),
+            )
+            if [tuple(row) for row in added] != list(rows):  # a trigger of the table may skip or change them
+                raise ConnectionFailed("The audit's table did not store the records as they were sent.")
 
         with translate_errors(self._name):
             await self._write(await self._connect(), add)

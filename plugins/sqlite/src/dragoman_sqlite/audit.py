@@ -85,7 +85,9 @@ class SQLiteAudit(AuditStore):
         with _translate_errors():
             connection.execute("BEGIN IMMEDIATE")
             try:
-                connection.executemany(_ADD, seal(connection.execute(_LAST).fetchone()))
+                rows = seal(connection.execute(_LAST).fetchone())
+                if connection.executemany(_ADD, rows).rowcount != len(rows):  # a trigger of the table may skip them
+                    raise ConnectionFailed("The audit's table did not store every record.")
                 connection.execute("COMMIT")
             except BaseException:
                 connection.execute("ROLLBACK")
