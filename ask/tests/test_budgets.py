@@ -48,8 +48,9 @@ def test_questions_at_once_cannot_use_more_than_there_is():
     first, second = kept.begin(ADA), kept.begin(ADA)
     assert first.reserve(100) == 800
     assert second.reserve(100) == 800
-    with pytest.raises(QuotaExceeded):
+    with pytest.raises(QuotaExceeded, match="reserved") as caught:
         kept.begin(ADA).reserve(100)
+    assert caught.value.context == {"retry_after": 60}, "by then the others are answered"
     first.settle(100, 800, Usage(100, 20))
     assert kept.begin(ADA).reserve(100) == 800
 
@@ -67,6 +68,18 @@ def test_money_is_counted_at_the_configured_prices():
     assert spending.use.cost == pytest.approx(0.005)
     with pytest.raises(QuotaExceeded):
         kept.begin(ADA).reserve(10_000)
+
+
+def test_money_that_a_running_question_reserved_may_be_free_soon():
+    kept = budgets(input_price=1_000.0, output_price=0.0, max_cost_per_day=1.5)
+    first = kept.begin(ADA)
+    reply = first.reserve(1_000)
+    with pytest.raises(QuotaExceeded, match="reserved"):
+        kept.begin(ADA).reserve(1_000)
+    first.settle(1_000, reply, Usage(1_000, 1))
+    with pytest.raises(QuotaExceeded, match="used up") as caught:
+        kept.begin(ADA).reserve(1_000)
+    assert caught.value.context == {"retry_after": 6_400}
 
 
 def test_a_call_that_failed_costs_nothing():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from math import ceil
 
 from dragoman.config import ModelSettings
 from dragoman.errors import QuotaExceeded
@@ -21,10 +22,12 @@ MILLION = 1_000_000
 
 @dataclass(slots=True)
 class Day:
-    """What a caller has used today, and what running requests may still use."""
+    """What a caller has used today, with what running requests reserved: `reserved` tokens, for `held` money."""
 
     tokens: int = 0
     cost: float = 0.0
+    reserved: int = 0
+    held: float = 0.0
 
 
 class Budgets:
@@ -71,22 +74,14 @@ class Spending:
         if settings.max_tokens_per_day is not None:
             reply = min(reply, settings.max_tokens_per_day - self.day.tokens - prompt)
         if reply < LEAST_REPLY or self._is_dear(prompt, reply, self.day.cost, settings.max_cost_per_day):
-            raise QuotaExceeded(
-                "Your quota of the model for today is used up.",
-                suggestion=f"Ask again in {self.seconds_left} seconds.",
-                context={"retry_after": self.seconds_left},
-            )
-        self.day.tokens += prompt + reply
-        self.day.cost += self._cost(prompt, reply)
-        self.reserved += prompt + reply
+            raise self._refuse_today(prompt)
+        self._reserve(prompt + reply, self._cost(prompt, reply))
         return reply
 
     def settle(self, prompt: int, reply: int, used: Usage | None) -> None:
         """Replace the reservation by the actual use; None: the call failed, and its use is unknown."""
-        self.reserved -= prompt + reply
+        self._reserve(-prompt - reply, -self._cost(prompt, reply))
         self.use.calls += 1
-        self.day.tokens -= prompt + reply
-        self.day.cost -= self._cost(prompt, reply)
         if used is None:
             return
         cost = self._cost(used.input_tokens, used.output_tokens)
@@ -95,6 +90,24 @@ class Spending:
         self.use.cost += cost
         self.day.tokens += used.input_tokens + used.output_tokens
         self.day.cost += cost
+
+    def _reserve(self, tokens: int, cost: float) -> None:
+        self.reserved += tokens
+        self.day.reserved += tokens
+        self.day.held += cost
+        self.day.tokens += tokens
+        self.day.cost += cost
+
+    def _refuse_today(self, prompt: int) -> QuotaExceeded:
+        """Return the error. What running questions do not use of their reservations is free once they are answered."""
+        most, day = self.settings.max_tokens_per_day, self.day
+        is_used = most is not None and most - (day.tokens - day.reserved) - prompt < LEAST_REPLY
+        if is_used or self._is_dear(prompt, LEAST_REPLY, day.cost - day.held, self.settings.max_cost_per_day):
+            message, wait = "Your quota of the model for today is used up.", self.seconds_left
+        else:
+            message = "Running questions have reserved the rest of your quota of the model for today."
+            wait = min(self.seconds_left, ceil(self.settings.timeout))
+        return QuotaExceeded(message, suggestion=f"Ask again in {wait} seconds.", context={"retry_after": wait})
 
     def _cost(self, prompt: int, reply: int) -> float:
         return (prompt * self.settings.input_price + reply * self.settings.output_price) / MILLION
