@@ -189,7 +189,7 @@ class ReadOnly(Validator):
         if own := self._rules.substitutes.get(call.name.lower()):
             return f"Write {own} instead."
         listed = self._functions if call.kind == "function" else self._functions | self._table_functions
-        near = nearest(call.name, {name for name in listed if "." not in name}, 3)
+        near = nearest(call.name, {name for name in listed if "." not in name}, 3, cutoff=0.75)
         hint = f"Did you mean {', '.join(near)}? " if near else "Write the query without it. "
         return f"{hint}The server's administrator can allow it with allow_functions."
 

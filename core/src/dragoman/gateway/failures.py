@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from dragoman.catalog import Catalog, Namespace, did_you_mean
 from dragoman.errors import ColumnNotFound, DialectError, DragomanError, NotFound, SchemaNotFound, TableNotFound
+from dragoman.gateway.hints import name_keyword
 from dragoman.gateway.tasks import Fatal
 from dragoman.model import Database, Relation
 from dragoman.plugins import Plugins
@@ -86,6 +87,7 @@ async def explain(error: DragomanError, statement: Statement, catalog: Catalog, 
     """Return `error` with hints that help to fix the statement. `named`: the relations that it names."""
     if isinstance(error, TableNotFound) and (missing := await _missing_schema(error, catalog, named)):
         return missing
+    error = await name_keyword(error, statement.text, catalog) or error
     near = await _near(error, catalog, named) if isinstance(error, NotFound) and error.identifier else []
     if not near:
         return locate(error, statement.text)

@@ -87,7 +87,8 @@ class Query:
             statement = await opened.judge.judge(sql, tool, principal)
         except DragomanError as error:
             opened.health.saw(error)
-            raise _about(error, translated) from None
+            told = error if from_dialect is not None else await opened.advise(error, sql)
+            raise _about(told, translated) from None
         request = Request(
             statement=statement.text,
             parameters=tuple(params),

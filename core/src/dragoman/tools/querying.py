@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
-from dragoman.errors import ResultTooLarge
+from dragoman.errors import DragomanError, InvalidSql, ResultTooLarge, SchemaNotFound, TableNotFound
+from dragoman.gateway.kept_database import NAME as RESULTS
 from dragoman.kept import Kept
 from dragoman.model import Database, ExplainOptions, Plan, Result, Truncation
 from dragoman.tools.answer import Body, size
@@ -19,6 +21,10 @@ from dragoman.tools.history import Entry
 ONE_DAY = 86_400_000
 """Milliseconds. No database allows as much, and a larger number may not even be a float."""
 CUT = "\n..."
+MISSING = (SchemaNotFound, TableNotFound, InvalidSql)
+"""The errors of a statement that names a relation of another database."""
+_QUALIFIER = re.compile(r"""(?:\bfrom|\bjoin|,)\s*["`\[]?([\w-]+)["`\]]?\s*\.""", re.IGNORECASE)
+"""The first part of a dotted name at a place where a relation may stand."""
 
 
 async def execute_query(call: ToolCall) -> Body:
@@ -27,15 +33,18 @@ async def execute_query(call: ToolCall) -> Body:
     if given["keep"] is not None:
         return await keep_query(call)
     milliseconds: int | None = given["timeout_ms"]
-    result = await call.gateway.query(
-        given["database"],
-        given["sql"],
-        given["params"],
-        limit=given["limit"],
-        timeout=None if milliseconds is None else min(milliseconds, ONE_DAY) / 1000,
-        from_dialect=given["from_dialect"],
-        principal=call.principal,
-    )
+    try:
+        result = await call.gateway.query(
+            given["database"],
+            given["sql"],
+            given["params"],
+            limit=given["limit"],
+            timeout=None if milliseconds is None else min(milliseconds, ONE_DAY) / 1000,
+            from_dialect=given["from_dialect"],
+            principal=call.principal,
+        )
+    except MISSING as error:
+        raise point_elsewhere(error, call) from None
     if call.history is not None:
         call.history.add(call.principal, Entry(call.name, given["sql"], result.row_count))
     return rows_body(result)
@@ -65,6 +74,20 @@ async def keep_query(call: ToolCall) -> Body:
     return body
 
 
+def point_elsewhere(error: DragomanError, call: ToolCall) -> DragomanError:
+    """Return the error about a statement that names a relation of another database of its caller with a way out."""
+    names = call.gateway.for_principal(call.principal).names
+    others = {name.lower(): name for name in names if name != call.name}
+    found = (others.get(name.lower()) for name in _QUALIFIER.findall(call["sql"]))
+    other = next(filter(None, found), None)
+    if other is None:
+        return error
+    joined = " Answers that you `keep` can be joined in the database results." if RESULTS in names else ""
+    return error.replace(
+        suggestion=f'A statement reads one database. Query {other} by itself: pass `database` "{other}".{joined}'
+    )
+
+
 async def get_sample_rows(call: ToolCall) -> Body:
     """Return a few rows of a table."""
     result = await call.gateway.sample(
@@ -85,14 +108,17 @@ async def explain_query(call: ToolCall) -> Body:
     options = ExplainOptions(
         format=call["format"], analyze=call["analyze"], verbose=call["verbose"], buffers=call["buffers"]
     )
-    plan = await call.gateway.explain(
-        call.name,
-        call["sql"],
-        call["params"],
-        options=options,
-        from_dialect=call["from_dialect"],
-        principal=call.principal,
-    )
+    try:
+        plan = await call.gateway.explain(
+            call.name,
+            call["sql"],
+            call["params"],
+            options=options,
+            from_dialect=call["from_dialect"],
+            principal=call.principal,
+        )
+    except MISSING as error:
+        raise point_elsewhere(error, call) from None
     # In a thread: before it is cut, the plan of a long statement has millions of characters.
     return Body(await asyncio.to_thread(_plan_facts, plan, call.database.config.max_bytes))
 

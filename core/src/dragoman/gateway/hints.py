@@ -1,0 +1,110 @@
+"""Completes the errors of statements that are not in the database's SQL with what their writer may have meant."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from typing import Final
+
+from dragoman.catalog import Catalog, Snapshot
+from dragoman.dialect import Dialect
+from dragoman.errors import DragomanError, InvalidSql, UnsafeSql
+from dragoman.gateway.offload import SHORT, Offload
+from dragoman.sql import Statement
+from dragoman.validators import ReadOnly, read
+
+SOURCES: Final = ("postgres", "sqlite", "duckdb", "trino", "tsql", "mysql", "snowflake", "bigquery")
+"""The SQLs that are tried, as `from_dialect` names them: those whose translation is tested come first."""
+LONGEST: Final = 2000
+"""The most characters of a statement that is tried. An agent's first attempts are short."""
+PATIENCE: Final = 2.0
+"""Seconds that an error waits for its hint."""
+_FENCE: Final = "```"
+_WORD: Final = re.compile(r"(\w+)")
+_NEAR: Final = re.compile(r"""\bnear ["'](\w+)""")
+
+
+async def advise(error: DragomanError, sql: str, catalog: Catalog, dialect: Dialect, offload: Offload) -> DragomanError:
+    """Return the error about a statement that was refused, with a hint if one is found in time."""
+    if not isinstance(error, InvalidSql | UnsafeSql) or len(sql) > LONGEST:
+        return error
+    if sql.lstrip().startswith(_FENCE):
+        return error.replace(suggestion=f"Send the statement alone, without Markdown's {_FENCE}.")
+    if named := await name_keyword(error, sql, catalog):
+        return named
+    try:
+        async with asyncio.timeout(PATIENCE):
+            source = await _find_source(sql, dialect, offload)
+    except (DragomanError, TimeoutError):
+        return error
+    hint = f'It reads as {source}: pass `from_dialect` "{source}" to have it translated.'
+    return error if source is None else error.replace(suggestion=f"{hint} {error.suggestion}".strip())
+
+
+async def name_keyword(error: DragomanError, sql: str, catalog: Catalog) -> DragomanError | None:
+    """Return the error of a keyword that was meant as the name of a relation or column. None for any other error."""
+    found = _find_word(error, sql) if isinstance(error, InvalidSql) else None
+    if found is None:
+        return None
+    try:
+        async with asyncio.timeout(PATIENCE):
+            snapshot = await catalog.snapshot()
+            if found not in snapshot.dialect.reserved:
+                return None
+            # In a thread: 10,000 relations may have 500,000 columns.
+            stored = await asyncio.to_thread(_find_name, snapshot, found)
+    except (DragomanError, TimeoutError):
+        return None
+    if stored is None:
+        return None
+    quoted = snapshot.dialect.quote(stored)
+    return error.replace(suggestion=f"{found} is a keyword. To use it as a name, write {quoted}.")
+
+
+def _find_word(error: DragomanError, sql: str) -> str | None:
+    """Return the word of a statement at which it does not parse, in lower case."""
+    at = _WORD.match(sql, error.offset) if error.offset is not None else _NEAR.search(error.message)
+    return at[1].lower() if at else None
+
+
+def _find_name(snapshot: Snapshot, word: str) -> str | None:
+    """Return the name of a visible relation or column that is this word, as it is stored."""
+    for table in snapshot.visible:
+        if table.relation.name.lower() == word:
+            return table.relation.name
+    columns = (column.name for table in snapshot.visible for column in table.columns)
+    return next((name for name in columns if name.lower() == word), None)
+
+
+async def _find_source(sql: str, dialect: Dialect, offload: Offload) -> str | None:
+    if len(sql) <= SHORT:  # in a thread, since trying every SQL takes longer than reading one
+        return await asyncio.to_thread(find_source, sql, dialect)
+    return await offload.call(len(sql), find_source, sql, dialect)
+
+
+def find_source(sql: str, dialect: Dialect) -> str | None:
+    """Return the first SQL from which a text can be translated to the dialect's, if it is not one of its queries."""
+    from dragoman.sql.translate import translate  # slow to import
+
+    if _is_query(sql, dialect):
+        return None
+    for source in SOURCES:
+        try:
+            done = translate(
+                sql, source=source, target=dialect.sqlglot, rewrite=dialect.rewrite, placeholder=dialect.placeholder
+            )
+        except Exception:  # whatever fails, the error is told without a hint
+            continue
+        if _is_query(done.sql, dialect):
+            return source
+    return None
+
+
+def _is_query(sql: str, dialect: Dialect) -> bool:
+    """Return whether a text is a query that the dialect's rules allow, whatever the database has."""
+    try:
+        statement = Statement.parse(sql, sqlglot=dialect.sqlglot, lexicon=dialect.lexicon)
+        ReadOnly(dialect, None).judge(read(dialect, statement))
+    except DragomanError:
+        return False
+    return True

@@ -1,0 +1,70 @@
+"""What an error says to the writer of a statement that is not in the database's SQL."""
+
+import pytest
+from dragoman import DragomanError, Gateway
+
+
+async def hint(gateway: Gateway, sql: str) -> str:
+    with pytest.raises(DragomanError) as raised:
+        await gateway.query("shop", sql)
+    return raised.value.suggestion
+
+
+@pytest.mark.parametrize(
+    ("sql", "source"),
+    [
+        ("SELECT name FROM customers WHERE name ILIKE 'a%'", "postgres"),
+        ("SELECT total::int FROM orders", "postgres"),
+        ("SELECT extract(year FROM status) FROM orders", "postgres"),
+        ("SELECT name FROM customers FETCH FIRST 1 ROWS ONLY", "postgres"),
+        ("SELECT TOP 5 name FROM customers", "tsql"),
+        ("SELECT isnull(email, 'none') FROM customers", "tsql"),
+        ("SELECT date_format(status, '%Y-%m') FROM orders", "trino"),
+    ],
+)
+async def test_a_statement_in_another_sql_is_told_how_to_be_translated(sql: str, source: str, gateway: Gateway):
+    assert f'It reads as {source}: pass `from_dialect` "{source}"' in await hint(gateway, sql)
+    assert (await gateway.explain("shop", sql, from_dialect=source)).sql is not None
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELEC name FROM customers",
+        "SELECT name FORM customers",
+        "SELECT count(* FROM customers",
+        "SELECT name FROM customers WHERE",
+        "SELECT pg_sleep(1)",
+        "SELECT load_extension('x')",
+        "SELECT avrage(total) FROM orders",
+        "SELECT nam FROM customers",
+        "SELECT 1; SELECT 2",
+    ],
+)
+async def test_no_other_sql_is_named_where_none_helps(sql: str, gateway: Gateway):
+    assert "from_dialect" not in await hint(gateway, sql)
+
+
+async def test_a_translation_that_fails_is_not_advised_again(gateway: Gateway):
+    with pytest.raises(DragomanError) as raised:
+        await gateway.query("shop", "SELECT name FROM customers WHERE name ILIKE 'a%'", from_dialect="sqlite")
+    assert "from_dialect" not in raised.value.suggestion
+
+
+async def test_a_long_statement_in_another_sql_is_read_in_a_process_and_a_longer_one_not(gateway: Gateway):
+    many = " OR ".join(f"name ILIKE 'a{number}'" for number in range(40))
+    assert "postgres" in await hint(gateway, f"SELECT name FROM customers WHERE {many}")
+    assert "postgres" not in await hint(gateway, f"SELECT name FROM customers WHERE {many} OR {many} OR {many}")
+
+
+@pytest.mark.parametrize("sql", ["SELECT order FROM customers", "SELECT id FROM customers GROUP BY id, order"])
+async def test_a_keyword_that_is_a_name_is_to_be_quoted(sql: str, gateway: Gateway):
+    assert await hint(gateway, sql) == 'order is a keyword. To use it as a name, write "order".'
+
+
+async def test_a_keyword_that_nothing_is_called_is_no_name(gateway: Gateway):
+    assert "keyword" not in await hint(gateway, "SELECT id FROM customers WHERE GROUP BY id")
+
+
+async def test_markdown_s_fence_is_named(gateway: Gateway):
+    assert await hint(gateway, "```sql\nSELECT 1\n```") == "Send the statement alone, without Markdown's ```."
