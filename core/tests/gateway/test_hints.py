@@ -68,3 +68,30 @@ async def test_a_keyword_that_nothing_is_called_is_no_name(gateway: Gateway):
 
 async def test_markdown_s_fence_is_named(gateway: Gateway):
     assert await hint(gateway, "```sql\nSELECT 1\n```") == "Send the statement alone, without Markdown's ```."
+
+
+@pytest.mark.parametrize(
+    ("sql", "meant"),
+    [
+        ("SELECT orders.total FROM customers", '"orders" is not in FROM: join it. find_join_path shows how.'),
+        ("SELECT main.orders.total FROM customers c", '"orders" is not in FROM: join it. find_join_path shows how.'),
+        ("SELECT c.total FROM customers c", ""),
+        ("SELECT total FROM customers", ""),
+        (
+            "SELECT max(name) AS big FROM customers WHERE big > 'a' GROUP BY id",
+            "Use an aggregate in the selected columns",
+        ),
+        ("SELECT name FROM customers WHERE count(*) > 1", "Use an aggregate in the selected columns or in HAVING"),
+        ("SELECT row_number() OVER () AS n FROM customers WHERE n < 3", "Compute a window function in a subquery"),
+        ('SELECT name FROM customers WHERE name = "nobody"', "Write texts in single quotes."),
+    ],
+)
+async def test_what_is_named_at_the_wrong_place_is_explained(sql: str, meant: str, gateway: Gateway):
+    told = await hint(gateway, sql)
+    assert told.startswith(meant) if meant else "FROM" not in told
+
+
+async def test_a_plan_of_explain_is_not_asked_for(gateway: Gateway):
+    with pytest.raises(DragomanError) as raised:
+        await gateway.explain("shop", "EXPLAIN QUERY PLAN SELECT name FROM customers")
+    assert raised.value.suggestion == "Send the query alone."

@@ -4,6 +4,7 @@ import pytest
 from dragoman import (
     ColumnNotFound,
     ConnectionFailed,
+    DragomanError,
     Gateway,
     InvalidSql,
     PermissionDenied,
@@ -115,6 +116,28 @@ async def test_the_server_s_hint_is_kept_and_near_names_come_from_the_catalog(se
             await gateway.query(None, "SELECT emial FROM customers")
     assert "customers" in missing.value.suggestion
     assert "email" in column.value.suggestion
+
+
+HABITS = [
+    ("SELECT round(avg(id)::float, 2) FROM customers", "Round a numeric: round(x::numeric, 2)."),
+    ("SELECT now() - 7", "Add or subtract an interval: x - interval '7 days'."),
+    ("SELECT extract(month FROM '2024-01-01')", "Cast the arguments to the types that are meant"),
+    ("SELECT orders.id FROM customers", "Name it in FROM"),
+    ("SELECT customers.id FROM customers c", "Name it in FROM"),
+    ("SELECT id AS n FROM customers WHERE n > 1", '"n" names an output'),
+    ('SELECT id FROM customers WHERE email = "nobody at all"', "Write texts in single quotes."),
+    ("SELECT id FROM customers WHERE id = ifnull(id, 1)", "It reads as sqlite"),
+    ("SELECT TOP 5 id FROM customers", "It reads as tsql"),
+]
+
+
+async def test_what_people_often_write_is_told_how_to_be_written_here(server, database_name, admin):
+    await admin.execute("CREATE TABLE IF NOT EXISTS customers (id integer, email text)")
+    async with Gateway.open([server.configure(database_name)]) as gateway:
+        for sql, meant in HABITS:
+            with pytest.raises(DragomanError) as raised:
+                await gateway.query(None, sql)
+            assert raised.value.suggestion.startswith(meant), sql
 
 
 async def test_a_role_without_rights_is_told_so(server, database_name, admin):

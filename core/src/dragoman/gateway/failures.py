@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from dragoman.catalog import Catalog, Namespace, did_you_mean
 from dragoman.errors import ColumnNotFound, DialectError, DragomanError, NotFound, SchemaNotFound, TableNotFound
-from dragoman.gateway.hints import name_keyword
+from dragoman.gateway.hints import PATIENCE, explain_column, name_keyword
 from dragoman.gateway.tasks import Fatal
 from dragoman.model import Database, Relation
 from dragoman.plugins import Plugins
@@ -25,8 +25,6 @@ T = TypeVar("T")
 Named = Callable[[], Awaitable[Sequence[Relation]]]
 
 SHOWN = 3
-PATIENCE = 2.0
-"""Seconds that an error waits for the catalog. Near names are not worth more."""
 _log = logging.getLogger(__name__)
 
 
@@ -88,6 +86,10 @@ async def explain(error: DragomanError, statement: Statement, catalog: Catalog, 
     if isinstance(error, TableNotFound) and (missing := await _missing_schema(error, catalog, named)):
         return missing
     error = await name_keyword(error, statement.text, catalog) or error
+    if isinstance(error, ColumnNotFound) and (meant := explain_column(error, statement.text)):
+        return locate(error.replace(suggestion=meant), statement.text)
+    if isinstance(error, ColumnNotFound) and f'"{error.identifier}"' in statement.text:
+        error = error.replace(suggestion="Write texts in single quotes.")
     near = await _near(error, catalog, named) if isinstance(error, NotFound) and error.identifier else []
     if not near:
         return locate(error, statement.text)

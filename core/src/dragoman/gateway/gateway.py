@@ -21,6 +21,7 @@ from dragoman.errors import (
     ConfigurationError,
     DialectError,
     DragomanError,
+    InvalidSql,
     ParameterError,
     UnknownDatabase,
     Unsupported,
@@ -518,6 +519,8 @@ class Gateway:
             _check_explain(opened.dialect, options)
             query = await Query.prepare(opened, sql, params, **how)
             record.note_query(query)
+            if query.statement.first_word == "explain":
+                raise InvalidSql("A plan of EXPLAIN itself was asked for.", suggestion="Send the query alone.")
             # YAML is made from JSON here, so that no dialect needs to support it.
             async with record.admission.statement(opened.limiter, query.request.limits.timeout):
                 with record.running(opened, query.statement):

@@ -6,9 +6,9 @@ import asyncio
 import re
 from typing import Final
 
-from dragoman.catalog import Catalog, Snapshot
+from dragoman.catalog import Catalog, Snapshot, quote_name
 from dragoman.dialect import Dialect
-from dragoman.errors import DragomanError, InvalidSql, UnsafeSql
+from dragoman.errors import ColumnNotFound, DragomanError, InvalidSql, UnsafeSql
 from dragoman.gateway.offload import SHORT, Offload
 from dragoman.sql import Statement
 from dragoman.validators import ReadOnly, read
@@ -18,7 +18,7 @@ SOURCES: Final = ("postgres", "sqlite", "duckdb", "trino", "tsql", "mysql", "sno
 LONGEST: Final = 2000
 """The most characters of a statement that is tried. An agent's first attempts are short."""
 PATIENCE: Final = 2.0
-"""Seconds that an error waits for its hint."""
+"""Seconds that an error waits for its hint, or for near names. They are not worth more."""
 _FENCE: Final = "```"
 _WORD: Final = re.compile(r"(\w+)")
 _NEAR: Final = re.compile(r"""\bnear ["'](\w+)""")
@@ -74,6 +74,19 @@ def _find_name(snapshot: Snapshot, word: str) -> str | None:
             return table.relation.name
     columns = (column.name for table in snapshot.visible for column in table.columns)
     return next((name for name in columns if name.lower() == word), None)
+
+
+def explain_column(error: ColumnNotFound, sql: str) -> str:
+    """Return what is wrong with a column that the statement names elsewhere in another sense; empty if nothing is."""
+    *qualifiers, name = (error.identifier or "").rsplit(".", 2)
+    if qualifiers:
+        table = qualifiers[-1]
+        is_named = re.search(rf"\b{re.escape(table)}\b(?![\"`\]]?\s*\.)", sql, re.IGNORECASE)
+        hint = f"{quote_name(table)} is not in FROM: join it. find_join_path shows how."
+        return "" if is_named else hint
+    if re.search(rf"\bas\s+[\"`\[]?{re.escape(name)}\b", sql, re.IGNORECASE):
+        return f"{quote_name(name)} names an output: write its expression here, or use the name in an outer query."
+    return ""
 
 
 async def _find_source(sql: str, dialect: Dialect, offload: Offload) -> str | None:

@@ -65,6 +65,7 @@ _STATES: dict[str, tuple[type[DragomanError], str]] = {
     "42P18": (ParameterError, "Cast the parameter, for instance $1::text."),
     "42601": (InvalidSql, _SYNTAX),
     "42883": (InvalidSql, "Check the function's name and the types of its arguments; cast where they differ."),
+    "42725": (InvalidSql, "Cast the arguments to the types that are meant, for instance date '2024-01-01'."),
     "42804": (InvalidSql, _TYPES),
     "42803": (InvalidSql, "Put the column into GROUP BY or into an aggregate."),
     "42702": (InvalidSql, "Write the table's name or alias before the column's."),
@@ -107,6 +108,18 @@ _UNSUPPORTED_BY_SERVER: dict[str, tuple[type[DragomanError], str]] = {
     "data-modifying": (WriteDenied, "Only reading is allowed: send a SELECT."),
     "cannot display a value": (QueryError, "Leave the column of this type out: the server cannot write its values."),
 }
+# What to write instead, by the beginning of the server's message.
+_REMEDIES = (
+    (re.compile(r"function round\((?:double precision|real), integer\)"), "Round a numeric: round(x::numeric, 2)."),
+    (
+        re.compile(r"operator does not exist: timestamp with(?:out)? time zone [-+] integer"),
+        "Add or subtract an interval: x - interval '7 days'.",
+    ),
+    (
+        re.compile("(?:missing FROM-clause entry|invalid reference to FROM-clause entry)"),
+        "Name it in FROM: find_join_path shows how to join it. If it has an alias there, write the alias.",
+    ),
+)
 _OTHER = (QueryError, "Check the query; the message is the database's own.")
 _NAMED: dict[type[DragomanError], re.Pattern[str]] = {
     TableNotFound: re.compile(r'relation "(.+)" does not exist'),
@@ -241,6 +254,7 @@ def _server_error(error: Any, database: str, prefix: int, length: int | None) ->
     for phrase, unsupported in _UNSUPPORTED_BY_SERVER.items():
         if state == "0A000" and phrase in message:
             kind, suggestion = unsupported
+    suggestion = next((remedy for pattern, remedy in _REMEDIES if pattern.match(message)), suggestion)
     sent = _PARAMETER.search(_words(error.context)) if state.startswith("22") else None
     if sent:
         message = f"Parameter {sent[1]}: {message}"

@@ -12,6 +12,11 @@ _NO_SUCH = re.compile(
     r"no such (table|column|function|module|collation sequence|index): (.+?)(?: - should this be.*)?$"
 )
 _QUOTED_TEXT = re.compile(r'no such column: ".*" - should this be')
+_MISUSED = re.compile(r"misuse of (?:aliased )?(aggregate|window function)")
+_OF_MISUSE = {
+    "aggregate": "Use an aggregate in the selected columns or in HAVING, not in WHERE.",
+    "window function": "Compute a window function in a subquery, and filter it outside.",
+}
 _REFUSED_FUNCTION = re.compile(r"not authorized to use function: (.+)$")
 _BINDINGS = re.compile(r".*statement uses (\d+) and there are (\d+) supplied")
 _NOT_FOUND = {"table": "TableNotFound", "column": "ColumnNotFound"}
@@ -92,7 +97,9 @@ def _sql_error(error: apsw.SQLError, sql: str, *, running: bool) -> Failed:
         return Failed(
             _NOT_FOUND.get(kind, "InvalidSql"), f"no such {kind}: {name}", hint, identifier=name, offset=offset
         )
-    return Failed("QueryError" if running else "InvalidSql", message, offset=offset)
+    misused = _MISUSED.match(message)
+    hint = _OF_MISUSE[misused[1]] if misused else ""
+    return Failed("QueryError" if running else "InvalidSql", message, hint, offset=offset)
 
 
 def is_quoted_by_view(error: apsw.SQLError, sql: str) -> bool:
