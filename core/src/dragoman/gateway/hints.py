@@ -8,7 +8,7 @@ from typing import Final
 
 from dragoman.catalog import Catalog, Snapshot, quote_name
 from dragoman.dialect import Dialect
-from dragoman.errors import ColumnNotFound, DragomanError, InvalidSql, UnsafeSql
+from dragoman.errors import ColumnNotFound, DragomanError, InvalidSql
 from dragoman.gateway.offload import SHORT, Offload
 from dragoman.sql import Statement
 from dragoman.validators import ReadOnly, read
@@ -19,26 +19,32 @@ LONGEST: Final = 2000
 """The most characters of a statement that is tried. An agent's first attempts are short."""
 PATIENCE: Final = 2.0
 """Seconds that an error waits for its hint, or for near names. They are not worth more."""
+STARTING: Final = 5.0
+"""Seconds that it waits for the SQL that a statement is written in: the first time, a process must start."""
 _FENCE: Final = "```"
 _WORD: Final = re.compile(r"(\w+)")
 _NEAR: Final = re.compile(r"""\bnear ["'](\w+)""")
 
 
-async def advise(error: DragomanError, sql: str, catalog: Catalog, dialect: Dialect, offload: Offload) -> DragomanError:
-    """Return the error about a statement that was refused, with a hint if one is found in time."""
-    if not isinstance(error, InvalidSql | UnsafeSql) or len(sql) > LONGEST:
-        return error
+async def advise(error: DragomanError, sql: str, catalog: Catalog) -> DragomanError | None:
+    """Return the error about a statement that does not parse with what its writer may have meant, if that is known."""
     if sql.lstrip().startswith(_FENCE):
         return error.replace(suggestion=f"Send the statement alone, without Markdown's {_FENCE}.")
-    if named := await name_keyword(error, sql, catalog):
-        return named
+    return await name_keyword(error, sql, catalog)
+
+
+async def name_source(error: DragomanError, sql: str, dialect: Dialect, offload: Offload) -> DragomanError | None:
+    """Return the error about a statement with the SQL from which it can be translated, if one is found in time."""
+    if len(sql) > LONGEST:
+        return None
     try:
-        async with asyncio.timeout(PATIENCE):
-            source = await _find_source(sql, dialect, offload)
+        async with asyncio.timeout(STARTING):
+            # Always in a process: grammars are not made for threads, and eight translations take long.
+            source = await offload.call(SHORT + len(sql), find_source, sql, dialect)
     except (DragomanError, TimeoutError):
-        return error
+        return None
     hint = f'It reads as {source}: pass `from_dialect` "{source}" to have it translated.'
-    return error if source is None else error.replace(suggestion=f"{hint} {error.suggestion}".strip())
+    return None if source is None else error.replace(suggestion=f"{hint} {error.suggestion}".strip())
 
 
 async def name_keyword(error: DragomanError, sql: str, catalog: Catalog) -> DragomanError | None:
@@ -87,12 +93,6 @@ def explain_column(error: ColumnNotFound, sql: str) -> str:
     if re.search(rf"\bas\s+[\"`\[]?{re.escape(name)}\b", sql, re.IGNORECASE):
         return f"{quote_name(name)} names an output: write its expression here, or use the name in an outer query."
     return ""
-
-
-async def _find_source(sql: str, dialect: Dialect, offload: Offload) -> str | None:
-    if len(sql) <= SHORT:  # in a thread, since trying every SQL takes longer than reading one
-        return await asyncio.to_thread(find_source, sql, dialect)
-    return await offload.call(len(sql), find_source, sql, dialect)
 
 
 def find_source(sql: str, dialect: Dialect) -> str | None:

@@ -32,6 +32,8 @@ P = ParamSpec("P")
 T = TypeVar("T")
 TOOL = "execute_query"
 """The tool name of statements that no tool asks for."""
+TRANSLATING = (TOOL, "explain_query")
+"""The tools that take `from_dialect`."""
 NO_TAGS = Request(statement="").tags
 _CHANGED = "A table has changed since its columns were read. Send the query again."
 _NO_PLAN = (
@@ -87,8 +89,9 @@ class Query:
             statement = await opened.judge.judge(sql, tool, principal)
         except DragomanError as error:
             opened.health.saw(error)
-            told = error if from_dialect is not None else await opened.advise(error, sql)
-            raise _about(told, translated) from None
+            if from_dialect is None:
+                error = await opened.advise(error, sql, translates=tool in TRANSLATING)
+            raise _about(error, translated) from None
         request = Request(
             statement=statement.text,
             parameters=tuple(params),
