@@ -90,6 +90,7 @@ async def test_markdown_s_fence_is_named(gateway: Gateway):
         ("SELECT main.orders.total FROM customers c", '"orders" is not in FROM: join it. find_join_path shows how.'),
         ("SELECT c.total FROM customers c", ""),
         ("SELECT total FROM customers", ""),
+        ('SELECT "orders.total" FROM customers', ""),
         (
             "SELECT max(name) AS big FROM customers WHERE big > 'a' GROUP BY id",
             "Use an aggregate in the selected columns",

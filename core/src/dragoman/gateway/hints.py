@@ -84,8 +84,9 @@ def _find_name(snapshot: Snapshot, word: str) -> str | None:
 
 def explain_column(error: ColumnNotFound, sql: str) -> str:
     """Return what is wrong with a column that the statement names elsewhere in another sense; empty if nothing is."""
-    *qualifiers, name = (error.identifier or "").rsplit(".", 2)
-    if qualifiers:
+    written = error.identifier or ""
+    *qualifiers, name = written.rsplit(".", 2)
+    if qualifiers and f'"{written}"' not in sql:
         table = qualifiers[-1]
         is_named = re.search(rf"\b{re.escape(table)}\b(?![\"`\]]?\s*\.)", sql, re.IGNORECASE)
         hint = f"{quote_name(table)} is not in FROM: join it. find_join_path shows how."
@@ -106,10 +107,10 @@ def find_source(sql: str, dialect: Dialect) -> str | None:
             done = translate(
                 sql, source=source, target=dialect.sqlglot, rewrite=dialect.rewrite, placeholder=dialect.placeholder
             )
+            if _is_query(done.sql, dialect):
+                return source
         except Exception:  # whatever fails, the error is told without a hint
             continue
-        if _is_query(done.sql, dialect):
-            return source
     return None
 
 
