@@ -1,7 +1,10 @@
 """A right answer is an example for later questions, a wrong one a case for `dragoman eval`."""
 
+from dataclasses import replace
+
 import pytest
 from dragoman import ConfigurationError, ParameterError, Principal
+from dragoman.config.roles import Grant, Role
 from dragoman.gateway.asking import Question
 from dragoman.meaning.search import rank
 from dragoman.tools import Toolbox
@@ -30,6 +33,31 @@ async def test_an_example_that_no_longer_runs_is_not_told(asking, tmp_path):
     async with asking([query(COUNT)], examples_dir=tmp_path) as (gateway, model):
         await gateway.ask("How many orders?")
     assert "gone" not in model.seen
+
+
+PARTS = {
+    "everything": {"tables": ("*",)},
+    "a table is hidden": {"tables": ("main.orders",)},
+    "a column is hidden": {"tables": ("*",), "deny_columns": ("*.email",)},
+    "rows are hidden": {"tables": ("*",), "filter": "id > 1"},
+    "a column is masked": {"tables": ("*",), "masks": {"*.email": "partial"}},
+}
+
+
+@pytest.mark.parametrize("part", PARTS)
+async def test_who_sees_a_part_is_told_no_question_and_query_of_others(asking, shop, tmp_path, part):
+    """They name values, and in the words of a question anything, that this caller may not see."""
+    (tmp_path / "shop.md").write_text("# Shop\n\n## Examples\n\n### How many by Grace?\n\n```sql\nSELECT 2002\n```\n")
+    (tmp_path / "shop.yaml").write_text(
+        "- question: How many by Ada?\n  sql: SELECT count(*) FROM orders WHERE id = 1001\n"
+    )
+    grant = Grant(database="shop", key="roles.all.grants.0", **PARTS[part])
+    roles = {"all": Role(name="all", principals=frozenset({"*"}), grants=(grant,))}
+    told = replace(shop, knowledge=replace(shop.knowledge, files=(tmp_path / "shop.md",)))
+    async with asking([query(COUNT)], told, roles=roles, examples_dir=tmp_path) as (gateway, model):
+        await gateway.ask("How many orders?")
+    shown = [words in model.seen for words in ("Ada", "1001", "Grace", "2002")]
+    assert shown == [part == "everything"] * 4
 
 
 async def test_a_file_of_examples_that_cannot_be_read_stops_no_question(asking, tmp_path, caplog):

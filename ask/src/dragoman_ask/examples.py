@@ -76,15 +76,21 @@ def _load_marked(folder: Path | None, database: str) -> list[Case]:
 
 
 async def tell(session: Session, opened: OpenDatabase, folder: Path | None) -> str:
-    """Return the examples that match the question, as the model sees them; only those that the caller may run now."""
-    written = [Case(question=each.question, sql=each.sql) for each in await opened.written.examples()]
-    marked = await asyncio.to_thread(_load_marked, folder, opened.config.name)
+    """Return the examples that match the question, as the model sees them; only those that the caller may run now.
+
+    Callers who see a part of the database get none: questions and queries of others may name anything of the rest.
+    """
+    told = await opened.read_files()
+    if told is None:
+        return ""
+    written = [Case(question=each.question, sql=each.sql) for each in await told.examples()]
+    marked = [] if opened.vetoes_values else await asyncio.to_thread(_load_marked, folder, opened.config.name)
     nearest = rank(session.question.text, [*marked, *written], lambda case: case.question)[:SHOWN]
     cases = [case for case in nearest if await _runs(session, opened, case.sql)]
     if not cases:
         return ""
-    told = "\n\n".join(f"Question: {case.question}\nQuery: {case.sql.strip()}" for case in cases)
-    fenced = session.fence.around(told, "examples")
+    listed = "\n\n".join(f"Question: {case.question}\nQuery: {case.sql.strip()}" for case in cases)
+    fenced = session.fence.around(listed, "examples")
     return f"Questions that were answered correctly before:\n\n{fenced}"
 
 

@@ -85,6 +85,7 @@ class OpenDatabase:
     """A database, its dialect, executor, catalog and judge. Raises `DialectError` or `ConfigurationError` when created.
 
     - `written`: what files say about it.
+    - `vetoes_values`: a policy changes or refuses what queries return.
     - `limits`: the limits of a call that sets none of its own.
     - `running`: statements that run now.
     - `whole`: the database itself, if this is what some roles see of it.
@@ -101,6 +102,7 @@ class OpenDatabase:
     catalog: Catalog
     knowledge: Knowledge
     written: Written
+    vetoes_values: bool
     judge: Judge
     work: Work
     health: Health
@@ -183,7 +185,7 @@ class OpenDatabase:
         )
         if self._grants:
             self.catalog.watch()
-        self._vetoed = parts.vetoes_values
+        self.vetoes_values = parts.vetoes_values
         estimates = () if self.delegation is None else (Estimates(self.config),)
         self.validators = [ReadOnly(self.dialect, self.config), *estimates, *self._foreign(parts), *parts.validators]
         self.judge = Judge(self.dialect, self.config, self.catalog, self.validators, self.source, self._offload)
@@ -401,7 +403,7 @@ class OpenDatabase:
 
         None for callers who see a part, or if a policy vetoes values.
         """
-        if isinstance(self.catalog, GrantedCatalog) or self._vetoed or self.delegation:
+        if isinstance(self.catalog, GrantedCatalog) or self.vetoes_values or self.delegation:
             return {}
         named = self.config.knowledge.reports
         return {name: each for name, each in self.dialect.reports.items() if not each.opt_in or name in named}
