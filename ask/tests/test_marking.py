@@ -60,6 +60,14 @@ async def test_who_sees_a_part_is_told_no_question_and_query_of_others(asking, s
     assert shown == [part == "everything"] * 4
 
 
+async def test_an_example_is_compiled_and_not_run(asking, tmp_path):
+    """A query that somebody marked may run for long, which would delay the questions of all others."""
+    (tmp_path / "shop.yaml").write_text("- question: How many?\n  sql: SELECT abs(-9223372036854775808) AS fails\n")
+    async with asking([query(COUNT)], examples_dir=tmp_path) as (gateway, model):
+        await gateway.ask("How many orders?")
+    assert "AS fails" in model.seen
+
+
 async def test_a_file_of_examples_that_cannot_be_read_stops_no_question(asking, tmp_path, caplog):
     (tmp_path / "shop.yaml").write_text("- {")
     async with asking([query(COUNT)], examples_dir=tmp_path) as (gateway, _):

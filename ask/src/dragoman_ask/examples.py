@@ -16,6 +16,7 @@ from dragoman.meaning.search import rank
 
 from dragoman_ask.evaluation import Case, load_cases
 from dragoman_ask.session import Session
+from dragoman_ask.trying import explain
 
 _log = logging.getLogger(__name__)
 SHOWN = 3
@@ -86,7 +87,7 @@ async def tell(session: Session, opened: OpenDatabase, folder: Path | None) -> s
     written = [Case(question=each.question, sql=each.sql) for each in await told.examples()]
     marked = [] if opened.vetoes_values else await asyncio.to_thread(_load_marked, folder, opened.config.name)
     nearest = rank(session.question.text, [*marked, *written], lambda case: case.question)[:SHOWN]
-    cases = [case for case in nearest if await _runs(session, opened, case.sql)]
+    cases = [case for case in nearest if await _compiles(session, opened, case.sql)]
     if not cases:
         return ""
     listed = "\n\n".join(f"Question: {case.question}\nQuery: {case.sql.strip()}" for case in cases)
@@ -94,10 +95,13 @@ async def tell(session: Session, opened: OpenDatabase, folder: Path | None) -> s
     return f"Questions that were answered correctly before:\n\n{fenced}"
 
 
-async def _runs(session: Session, opened: OpenDatabase, sql: str) -> bool:
-    """Return whether the caller may run a query, and the database compiles it: names in it may be gone, or hidden."""
+async def _compiles(session: Session, opened: OpenDatabase, sql: str) -> bool:
+    """Return whether a caller may run a query, and the database compiles it: names in it may be gone, or hidden.
+
+    It does not run: another caller may have marked a query that takes long.
+    """
     try:
-        await session.gateway.query(opened.config.name, sql, limit=1, principal=session.question.principal, tool="ask")
+        await explain(session, opened, sql)
     except DragomanError:
         return False
     return True

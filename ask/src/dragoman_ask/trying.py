@@ -58,7 +58,7 @@ async def try_query(session: Session, opened: OpenDatabase, written: Written, se
     result: Result | None = None
     ran, outcome = False, "ok"
     try:
-        plan = await _explain(session, opened, written.sql)
+        plan = await explain(session, opened, written.sql)
         check_cost(plan, settings.max_plan_cost)
         if session.question.return_type != "sql":
             ran = True
@@ -86,7 +86,8 @@ def _check_whole(result: Result) -> None:
         raise QueryTimeout("The query ran into its deadline; only a part of its rows came.")
 
 
-async def _explain(session: Session, opened: OpenDatabase, sql: str) -> Plan | None:
+async def explain(session: Session, opened: OpenDatabase, sql: str) -> Plan | None:
+    """Judge a query and return its plan; None if the dialect has none. Raises the refusal, or the database's error."""
     if Capability.EXPLAIN not in opened.dialect.capabilities:
         await opened.judge.judge(sql, "ask", session.question.principal)
         return None
