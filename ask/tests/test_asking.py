@@ -5,12 +5,11 @@ import json
 import sqlite3
 
 import pytest
-from dragoman import AmbiguousQuery, CostExceeded, ModelError, Plan, UnknownDatabase, Unsupported, WriteDenied
+from dragoman import AmbiguousQuery, ModelError, UnknownDatabase, Unsupported, WriteDenied
 from dragoman.config import ModelSettings
 from dragoman.gateway.asking import Question, Turn
 from dragoman.tools import Toolbox
 from dragoman_ask.asker import ModelAsker
-from dragoman_ask.trying import check_cost
 from scripted import VALID, query, says
 
 COUNT = "SELECT count(*) AS orders FROM orders"
@@ -139,11 +138,9 @@ async def test_sql_alone_is_judged_and_explained_but_not_run(asking):
     assert (answer.sql, answer.attempts) == (COUNT, 2)
 
 
-def test_a_query_that_would_cost_too_much_is_refused_before_it_runs():
-    check_cost(Plan(plan=None, estimated_cost=10.0), 10.0)
-    check_cost(Plan(plan=None), 10.0)  # a database that cannot tell is bounded by the timeout
-    with pytest.raises(CostExceeded):
-        check_cost(Plan(plan=None, estimated_cost=10.5), 10.0)
+async def test_a_query_runs_where_the_database_tells_no_cost(asking):
+    async with asking([query(COUNT)], max_plan_cost=0.001) as (gateway, _):
+        assert (await gateway.ask("How many?")).result.rows == [[200]]
 
 
 async def test_a_follow_up_knows_what_was_asked_before(asking):

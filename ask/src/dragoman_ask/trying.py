@@ -58,8 +58,7 @@ async def try_query(session: Session, opened: OpenDatabase, written: Written, se
     result: Result | None = None
     ran, outcome = False, "ok"
     try:
-        plan = await explain(session, opened, written.sql)
-        check_cost(plan, settings.max_plan_cost)
+        plan = await explain(session, opened, written.sql, settings.max_plan_cost)
         if session.question.return_type != "sql":
             ran = True
             result = await session.gateway.query(
@@ -86,18 +85,17 @@ def _check_whole(result: Result) -> None:
         raise QueryTimeout("The query ran into its deadline; only a part of its rows came.")
 
 
-async def explain(session: Session, opened: OpenDatabase, sql: str) -> Plan | None:
-    """Judge a query and return its plan; None if the dialect has none. Raises the refusal, or the database's error."""
+async def explain(session: Session, opened: OpenDatabase, sql: str, max_cost: float | None = None) -> Plan | None:
+    """Judge a query and return its plan; None if the dialect has none.
+
+    Raises the refusal, the database's error, and `CostExceeded` for a plan above `max_cost`. A plan without a cost
+    passes.
+    """
+    principal = session.question.principal
     if Capability.EXPLAIN not in opened.dialect.capabilities:
-        await opened.judge.judge(sql, "ask", session.question.principal)
+        await opened.judge.judge(sql, "ask", principal)
         return None
-    return await session.gateway.explain(opened.config.name, sql, principal=session.question.principal, tool="ask")
-
-
-def check_cost(plan: Plan | None, most: float | None) -> None:
-    """Raise `CostExceeded` for a plan above a limit. A plan without a cost passes."""
-    if plan is not None and most is not None and (plan.estimated_cost or 0) > most:
-        raise CostExceeded("The database expects this query to cost more than the configuration allows for questions.")
+    return await session.gateway.explain(opened.config.name, sql, max_cost=max_cost, principal=principal, tool="ask")
 
 
 def problem_of(tried: Tried, send: Send) -> str:

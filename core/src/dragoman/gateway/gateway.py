@@ -509,9 +509,14 @@ class Gateway:
         params: Sequence[Any] = (),
         *,
         options: ExplainOptions = PLAIN,
+        max_cost: float | None = None,
         **how: Unpack[StatementOptions],
     ) -> Plan:
-        """Return the plan of a query. `options.analyze` runs it, in the same read-only session."""
+        """Return the plan of a query. `options.analyze` runs it, in the same read-only session.
+
+        Raises `CostExceeded` for a query that the database expects to cost more than `max_cost`, whatever of its plan
+        the caller may see.
+        """
         how.setdefault("tool", "explain_query")
         async with self.call(how.get("tool", TOOL), how.get("principal", LOCAL), database, sql=sql) as record:
             record.sql, record.params = sql, params
@@ -524,7 +529,8 @@ class Gateway:
             # YAML is made from JSON here, so that no dialect needs to support it.
             async with record.admission.statement(opened.limiter, query.request.limits.timeout):
                 with record.running(opened, query.statement):
-                    plan = await query.plan(replace(options, format="json") if options.format == "yaml" else options)
+                    asked = replace(options, format="json") if options.format == "yaml" else options
+                    plan = await query.plan(asked, max_cost)
         plan = _as_yaml(plan) if options.format == "yaml" else plan
         return replace(plan, notices=(*query.notices, *plan.notices), sql=query.sql)
 

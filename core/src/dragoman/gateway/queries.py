@@ -39,6 +39,8 @@ _CHANGED = "A table has changed since its columns were read. Send the query agai
 _NO_PLAN = (
     "The query reads tables of which you may see only a part. The database compiles it, but its plan is not shown."
 )
+_ROLES = "your roles allow"
+_QUESTIONS = "the configuration allows"
 Put = Callable[[Encoded], Awaitable[None]]
 
 
@@ -148,16 +150,20 @@ class Query:
             found, columns=tuple(places.columns(found.columns)), notices=tuple(map(places.mask, found.notices))
         )
 
-    async def plan(self, options: ExplainOptions) -> Plan:
-        """Return its plan."""
+    async def plan(self, options: ExplainOptions, max_cost: float | None = None) -> Plan:
+        """Return its plan. Raises `CostExceeded` above `max_cost`, also where the plan is not shown."""
         opened = self.opened
         if options.analyze and opened.max_cost is not None:
             await self._check_cost(opened.max_cost)
         options = replace(options, reads=opened.places.narrowed)
         if self.confined is not None or opened.delegation is not None:
+            if max_cost is not None:
+                await self._check_cost(max_cost, _QUESTIONS)
             return await self._no_plan(options)
         plan = await self._run("explain", opened.executor.explain, self.request, options)
         opened.source.check(plan, Plan, "Executor.explain")
+        if max_cost is not None and plan.estimated_cost is not None and plan.estimated_cost > max_cost:
+            raise _too_dear(max_cost, _QUESTIONS)
         if not opened.places.narrowed:
             return plan
         relations = await opened.judge.relations(self.statement)
@@ -211,7 +217,7 @@ class Query:
             raise await self._explain(error, "open") from None
         self.opened.health.saw(None)
 
-    async def _check_cost(self, most: float) -> None:
+    async def _check_cost(self, most: float, allowed: str = _ROLES) -> None:
         """Raise `CostExceeded` if the database estimates more than `most`.
 
         The estimate may reveal hidden rows, so it is not shown.
@@ -220,7 +226,7 @@ class Query:
         """
         cost = await self._run("estimate_cost", self.opened.executor.estimate_cost, self.request)
         if cost is not None and self.opened.source.check(cost, Real, "Executor.estimate_cost") > most:
-            raise CostExceeded(f"The query is expected to cost more than the {most:g} your roles allow.")
+            raise _too_dear(most, allowed)
 
     async def _check_translation(self) -> None:
         """Have the database compile a translation before it runs: sqlglot may be wrong."""
@@ -281,6 +287,10 @@ class Query:
         except Exception:
             return None
         return fails()
+
+
+def _too_dear(most: float, allowed: str) -> CostExceeded:
+    return CostExceeded(f"The query is expected to cost more than the {most:g} {allowed}.")
 
 
 def _lower(
