@@ -103,6 +103,15 @@ async def test_each_caller_has_the_rows_of_its_own_role_and_settings(place):
             assert await rows(gateway, BOSS) == [[300, "a", "b", 'o"dd; boss']]
 
 
+async def test_a_setting_may_have_the_name_of_any_word_of_the_grammar(place, server):
+    connection = await asyncpg.connect(server.address("postgres"))
+    words = [row[0] for row in await connection.fetch("SELECT word FROM pg_get_keywords()")]
+    await connection.close()
+    session = {**place.session, **{f"app.{word}": "{user}" for word in words}, **{f"{word}.app": "x" for word in words}}
+    async with opened(replace(place, session=session)) as gateway:
+        assert await rows(gateway, ANN) == [[100, "a", "a", "seller"]]
+
+
 TELLING = """
 EXPLAIN SELECT * FROM sales.orders|EXPLAIN (FORMAT JSON) SELECT * FROM sales.orders WHERE tenant = 'b'
 SELECT reltuples FROM pg_class WHERE relname = 'orders'|SELECT relpages FROM pg_catalog.pg_class|TABLE pg_class

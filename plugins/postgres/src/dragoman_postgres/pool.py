@@ -246,8 +246,13 @@ def _tag(tags: Mapping[str, str]) -> tuple[str, ...]:
 
 def _become(acting: Acting) -> list[str]:
     """Return the commands that make a transaction run as an identity. Its end undoes them, whatever ran meanwhile."""
-    settings = [f"SET LOCAL {name} = {quote_text(value)}" for name, value in acting.settings]
+    settings = [f"SET LOCAL {_quote_setting(name)} = {quote_text(value)}" for name, value in acting.settings]
     return settings + ([f"SET LOCAL ROLE {quote(acting.role)}"] if acting.role is not None else [])
+
+
+def _quote_setting(name: str) -> str:
+    """Return a setting's name with each part in quotes, since a part may be a word of the grammar: app.user."""
+    return ".".join(map(quote, name.split(".")))
 
 
 def _format_tags(tags: Mapping[str, str]) -> str:
