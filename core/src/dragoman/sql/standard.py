@@ -28,5 +28,6 @@ STANDARD_FUNCTIONS: Final = frozenset(f"{_OF_VALUES} {_OF_TEXTS} {_OF_TIMES} {_O
 """For `Rules.functions` of a dialect, in lower case.
 
 Add the engine's own functions, each known to touch no file, network, setting or other session. Add functions that make
-long texts of short ones (`lpad`) only where memory is bounded.
+long texts of short ones (`lpad`) only where memory is bounded. Take out those that the engine lacks, if its users can
+define functions: one of theirs could have such a name, and do anything.
 """

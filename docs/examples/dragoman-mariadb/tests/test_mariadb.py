@@ -6,6 +6,7 @@ import warnings
 
 import anyio
 import pytest
+from asyncmy.errors import MySQLError
 from dragoman import (
     ColumnNotFound,
     ConnectionFailed,
@@ -24,7 +25,9 @@ from dragoman import (
     WriteDenied,
 )
 from dragoman.config import load
+from dragoman_mariadb import plugin
 
+NO_SUCH_FUNCTION = 1305
 PLACES = """
     CREATE TABLE places (
         id INT UNSIGNED PRIMARY KEY AUTO_INCREMENT,
@@ -145,6 +148,20 @@ async def test_the_server_itself_keeps_the_deadline(gateway):
 )
 async def test_what_is_no_harmless_query_is_refused(gateway, sql, kind):
     assert isinstance(await refusal(gateway, sql), kind)
+
+
+async def test_every_listed_function_is_the_server_s_own(server, places):
+    """One that it does not have could be a stored function of that name, which reads and writes what its owner may."""
+    stored = []
+    async with server.connected("places") as run:
+        for name in sorted(plugin.dialect.loaded_rules.functions):
+            for arguments in ("", "1", "1, 1"):
+                try:
+                    await run(f"SELECT {name}({arguments})")
+                except MySQLError as error:
+                    if error.args[0] == NO_SUCH_FUNCTION:
+                        stored.append(name)
+    assert stored == []
 
 
 async def test_a_comment_that_mariadb_would_run_is_gone_before_it_is_sent(gateway):

@@ -50,6 +50,11 @@ FUNCTIONS = """
     timestamp timestampadd timestampdiff to_days to_seconds ucase unhex unix_timestamp utc_date utc_time utc_timestamp
     weekday weekofyear yearweek
 """
+# Standard functions that MariaDB lacks. A stored function could have such a name, and do what its owner may.
+LACKING = """
+    any_value array_agg bool_and bool_or corr covar_pop covar_samp date_part date_trunc grouping iif listagg overlay
+    split_part starts_with string_agg strpos translate trunc try_cast
+"""
 SECRETS = r"(mysql|performance_schema|sys)\..*|information_schema\.(processlist|user_variables|.*_privileges)"
 # Pinned: modes change what quotes, || and a backslash mean, and the guard reads them as these.
 MODES = "STRICT_TRANS_TABLES,ERROR_FOR_DIVISION_BY_ZERO"
@@ -264,7 +269,7 @@ class MariaDBPlugin(dragoman.DialectPlugin):
             dollar_names=True,
         ),
         rules=dragoman.Rules(
-            functions=STANDARD_FUNCTIONS | frozenset(FUNCTIONS.split()),
+            functions=(STANDARD_FUNCTIONS - frozenset(LACKING.split())) | frozenset(FUNCTIONS.split()),
             refused_relations=(re.compile(SECRETS, re.IGNORECASE),),
         ),
         options=Options,
