@@ -8,6 +8,7 @@ from dragoman.config.roles import Grant, Role
 from dragoman.gateway.asking import Question
 from dragoman.meaning.search import rank
 from dragoman.tools import Toolbox
+from dragoman_ask import examples
 from dragoman_ask.evaluation import Case, evaluate, load_cases
 from scripted import query
 
@@ -102,6 +103,30 @@ async def test_the_last_mark_of_an_answer_counts(asking, tmp_path):
         assert (tmp_path / "shop.yaml").read_text().startswith("# ours"), "what people wrote stays"
         await asker.rate(Principal(), "How many orders?", right=True)
     assert (marked("shop.yaml"), marked("shop.wrong.yaml")) == (["Who?", "How many orders?"], [])
+
+
+async def test_a_full_file_takes_no_more_marks(asking, tmp_path):
+    """Without a limit one caller could make every question of all others wait until the file is read."""
+    before = "# " + "x" * (examples.FULL - 100) + "\n- question: Who?\n  sql: SELECT 1\n"
+    (tmp_path / "shop.yaml").write_text(before)
+    async with asking([query(COUNT)], examples_dir=tmp_path) as (gateway, _):
+        await gateway.ask("How many orders?")
+        with pytest.raises(ConfigurationError, match="full"):
+            await gateway.asker().rate(Principal(), "How many orders?", right=True)
+    assert (tmp_path / "shop.yaml").read_text() == before
+
+
+async def test_the_file_of_examples_is_read_once_until_it_changes(asking, tmp_path, monkeypatch):
+    read = []
+    monkeypatch.setattr(examples, "load_cases", lambda file: read.append(file) or load_cases(file))
+    (tmp_path / "shop.yaml").write_text("- question: How many?\n  sql: SELECT 1\n")
+    async with asking([query(COUNT)] * 3, examples_dir=tmp_path) as (gateway, model):
+        await gateway.ask("How many orders?")
+        await gateway.ask("How many customers?")
+        assert len(read) == 1
+        (tmp_path / "shop.yaml").write_text("- question: How many?\n  sql: SELECT 12\n")
+        await gateway.ask("How many customers?")
+    assert (len(read), "SELECT 12" in model.last()) == (2, True)
 
 
 async def test_only_an_answer_of_ones_own_can_be_marked(asking, tmp_path):

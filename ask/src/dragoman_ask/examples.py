@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from functools import lru_cache
 from pathlib import Path
 
 from dragoman.errors import ConfigurationError, DragomanError
@@ -20,6 +21,8 @@ from dragoman_ask.trying import explain
 
 _log = logging.getLogger(__name__)
 SHOWN = 3
+FULL = 500_000
+"""A file of so many bytes takes no more marks: every caller's question would wait until it is read."""
 
 
 def add(folder: Path, database: str, question: str, sql: str, *, right: bool) -> str:
@@ -32,7 +35,10 @@ def add(folder: Path, database: str, question: str, sql: str, *, right: bool) ->
     try:
         folder.mkdir(parents=True, exist_ok=True)
         _take_back(other, _entry(database, question, sql, right=not right))
-        if entry not in _read(file):
+        known = _read(file)
+        if entry not in known:
+            if len(known) + len(entry) > FULL:
+                raise ConfigurationError(f"{file.name} is full.", suggestion="Take out examples that help least.")
             with file.open("a", encoding="utf-8") as opened:
                 opened.write(entry)
     except OSError as error:
@@ -69,11 +75,18 @@ def _load_marked(folder: Path | None, database: str) -> list[Case]:
     file = None if folder is None else _file(folder, database, right=True)
     if file is None or not file.is_file():
         return []
+    status = file.stat()
     try:
-        return [case for case in load_cases(str(file)) if case.expect == "rows"]
+        return _load(str(file), status.st_mtime_ns, status.st_size)
     except ConfigurationError as error:
         _log.warning("examples are not used: %s", error.message)
         return []
+
+
+@lru_cache(16)
+def _load(file: str, changed: int, size: int) -> list[Case]:
+    """Return the cases of a file, which is read once for each of its states."""
+    return [case for case in load_cases(file) if case.expect == "rows"]
 
 
 async def tell(session: Session, opened: OpenDatabase, folder: Path | None) -> str:
