@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from causes import SEEDS, SHOP, rows
 from dragoman import Database, Gateway, KnowledgeSettings
+from dragoman.config import Configuration
+from dragoman.config.roles import Grant, Role
 
 FEWEST = 0.9
 
@@ -51,6 +53,25 @@ async def test_the_causes_of_empty_answers_are_named(gateway: Gateway):
         if not all(name in told for name in seed.names):
             missed.append(f"{seed.kind}: {seed.sql} -> {told!r}")
     assert len(missed) <= (1 - FEWEST) * len(SEEDS), "\n".join(missed)
+
+
+@pytest.mark.parametrize("part", [{}, {"deny_columns": ("*.fax",)}], ids=["all", "a column less"])
+async def test_callers_with_roles_are_told_the_causes_in_the_words_of_their_query(gateway: Gateway, part):
+    """Dotted names and values are not taken for names that they may not know."""
+    config = gateway.database().config
+    grant = Grant(database=config.name, tables=("*",), key="roles.all.grants.0", **part)
+    roles = {"all": Role(name="all", principals=frozenset({"*"}), grants=(grant,))}
+    told: list[str] = []
+    async with Gateway.open(Configuration(databases={config.name: config}, roles=roles)) as restricted:
+        for seed in SEEDS:
+            if "fax" not in seed.sql.lower() and "*" not in seed.sql:
+                told += (await restricted.query(None, seed.sql)).notices
+        told += (
+            await restricted.query(None, "SELECT c.id FROM client AS c WHERE c.legacy_code = 'a@b.example'")
+        ).notices
+    assert len(told) > len(SEEDS) / 2
+    assert "c.legacy_code = 'a@b.example'" in told[-1]
+    assert not [each for each in told if "(hidden)" in each]
 
 
 async def test_an_answer_with_rows_says_nothing_of_it(gateway: Gateway):

@@ -55,7 +55,7 @@ async def why_empty(query: Query, rows: Collected, record: CallRecord) -> tuple[
                 await _find_cause(query, rows, record, found)
     except Exception as error:  # the answer itself is right, and no error here may spoil it
         _log.debug("could not find out why an answer is empty", exc_info=error)
-    return (_cut(query.opened.places.mask(found[-1])),) if found else ()
+    return (_cut(found[-1]),) if found else ()
 
 
 async def _find_cause(query: Query, rows: Collected, record: CallRecord, found: list[str]) -> None:
