@@ -4,6 +4,7 @@ import inspect
 import os
 import re
 import sys
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -77,6 +78,16 @@ GENERATORS = frozenset(
 """Modules that send a server a generated corpus: minutes of both processors, so they are in the lane `full`."""
 TRINO = ("plugins/trino/", "tests/matrix/", "tests/differential/", "tests/fuzz/", "tests/routing/")
 """Folders whose tests share a Trino server, and so a process."""
+
+
+@pytest.fixture(scope="session", autouse=True)
+def patient_hints() -> Iterator[None]:
+    """Gives each error its hint, however slowly a busy machine starts the process that finds it."""
+    from dragoman.gateway import hints
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(hints, "STARTING", 60.0)
+        yield
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:

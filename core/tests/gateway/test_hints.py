@@ -2,13 +2,6 @@
 
 import pytest
 from dragoman import DragomanError, Gateway
-from dragoman.gateway import hints
-
-
-@pytest.fixture(autouse=True)
-def enough_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A busy machine may start the process slowly, and then an error has no hint."""
-    monkeypatch.setattr(hints, "STARTING", 60.0)
 
 
 async def hint(gateway: Gateway, sql: str) -> str:

@@ -13,7 +13,6 @@ from dragoman import (
     TableNotFound,
     WriteDenied,
 )
-from dragoman.gateway import hints
 from dragoman.testing.asking import ask, failure_of, value_of
 from dragoman_postgres.executor import PostgresExecutor
 
@@ -132,8 +131,7 @@ HABITS = [
 ]
 
 
-async def test_what_people_often_write_is_told_how_to_be_written_here(server, database_name, admin, monkeypatch):
-    monkeypatch.setattr(hints, "STARTING", 60.0)  # a busy machine may start the process slowly
+async def test_what_people_often_write_is_told_how_to_be_written_here(server, database_name, admin):
     await admin.execute("CREATE TABLE IF NOT EXISTS customers (id integer, email text)")
     async with Gateway.open([server.configure(database_name)]) as gateway:
         for sql, meant in HABITS:
