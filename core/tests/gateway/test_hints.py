@@ -57,7 +57,7 @@ async def test_a_condition_of_a_tool_that_translates_nothing_gets_no_such_advice
     assert "from_dialect" not in raised.value.suggestion
 
 
-async def test_a_long_statement_in_another_sql_is_read_in_a_process_and_a_longer_one_not(gateway: Gateway):
+async def test_a_statement_of_more_than_two_thousand_characters_is_not_tried(gateway: Gateway):
     many = " OR ".join(f"name ILIKE 'a{number}'" for number in range(40))
     assert "postgres" in await hint(gateway, f"SELECT name FROM customers WHERE {many}")
     assert "postgres" not in await hint(gateway, f"SELECT name FROM customers WHERE {many} OR {many} OR {many}")
