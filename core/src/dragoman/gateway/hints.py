@@ -8,7 +8,7 @@ from typing import Final
 
 from dragoman.catalog import Catalog, Snapshot, quote_name
 from dragoman.dialect import Dialect
-from dragoman.errors import ColumnNotFound, DragomanError, InvalidSql
+from dragoman.errors import ColumnNotFound, DragomanError, InvalidSql, UnsafeSql
 from dragoman.gateway.offload import SHORT, Offload
 from dragoman.sql import Statement
 from dragoman.validators import ReadOnly, read
@@ -26,25 +26,33 @@ _WORD: Final = re.compile(r"(\w+)")
 _NEAR: Final = re.compile(r"""\bnear ["'](\w+)""")
 
 
-async def advise(error: DragomanError, sql: str, catalog: Catalog) -> DragomanError | None:
-    """Return the error about a statement that does not parse with what its writer may have meant, if that is known."""
+async def advise(
+    error: DragomanError, sql: str, catalog: Catalog, dialect: Dialect, offload: Offload | None
+) -> DragomanError:
+    """Return the error about a statement that was refused, with what its writer may have meant, if that is known.
+
+    `offload`: finds the SQL that it is written in; None if its writer cannot name one.
+    """
+    if not isinstance(error, InvalidSql | UnsafeSql):
+        return error
     if sql.lstrip().startswith(_FENCE):
         return error.replace(suggestion=f"Send the statement alone, without Markdown's {_FENCE}.")
-    return await name_keyword(error, sql, catalog)
+    if named := await name_keyword(error, sql, catalog):
+        return named
+    source = None if offload is None else await _find_source(sql, dialect, offload)
+    hint = f'It reads as {source}: pass `from_dialect` "{source}" to have it translated.'
+    return error if source is None else error.replace(suggestion=f"{hint} {error.suggestion}".strip())
 
 
-async def name_source(error: DragomanError, sql: str, dialect: Dialect, offload: Offload) -> DragomanError | None:
-    """Return the error about a statement with the SQL from which it can be translated, if one is found in time."""
+async def _find_source(sql: str, dialect: Dialect, offload: Offload) -> str | None:
     if len(sql) > LONGEST:
         return None
     try:
         async with asyncio.timeout(STARTING):
             # Always in a process: grammars are not made for threads, and eight translations take long.
-            source = await offload.call(SHORT + len(sql), find_source, sql, dialect)
+            return await offload.call(SHORT + len(sql), find_source, sql, dialect)
     except (DragomanError, TimeoutError):
         return None
-    hint = f'It reads as {source}: pass `from_dialect` "{source}" to have it translated.'
-    return None if source is None else error.replace(suggestion=f"{hint} {error.suggestion}".strip())
 
 
 async def name_keyword(error: DragomanError, sql: str, catalog: Catalog) -> DragomanError | None:

@@ -26,7 +26,7 @@ from dragoman.catalog import (
 from dragoman.cleanup import CLEANUP
 from dragoman.cooperative import without_blocking
 from dragoman.dialect import Dialect, Executor, Inspector, Report, Validator
-from dragoman.errors import DragomanError, InvalidSql, ParameterError, UnsafeSql
+from dragoman.errors import DragomanError, ParameterError
 from dragoman.gateway.breaker import Breaker
 from dragoman.gateway.calls import Limiter
 from dragoman.gateway.confining import Confiner
@@ -38,7 +38,7 @@ from dragoman.gateway.foreign import ForeignTables
 from dragoman.gateway.granted import Granting, RolesFit, limit
 from dragoman.gateway.guard import GuardedInspector
 from dragoman.gateway.health import Health, Status
-from dragoman.gateway.hints import advise, name_source
+from dragoman.gateway.hints import advise
 from dragoman.gateway.judge import Judge
 from dragoman.gateway.offload import Offload
 from dragoman.gateway.resolving import Resolver
@@ -488,12 +488,7 @@ class OpenDatabase:
 
         `translates`: the writer may name the SQL of the statement.
         """
-        if not isinstance(error, InvalidSql | UnsafeSql):
-            return error
-        advised = await advise(error, sql, self.catalog)
-        if advised is None and translates:
-            advised = await name_source(error, sql, self.dialect, self._offload)
-        return advised or error
+        return await advise(error, sql, self.catalog, self.dialect, self._offload if translates else None)
 
     async def aclose(self) -> None:
         """End running work and release everything. A part that fails or hangs does not keep the others open."""
