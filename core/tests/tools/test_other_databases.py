@@ -20,9 +20,19 @@ STATEMENTS = [
 
 
 @pytest.mark.parametrize("sql", STATEMENTS)
-@pytest.mark.parametrize("tool", ["execute_query", "explain_query"])
-async def test_another_database_is_named(sql, tool, toolbox, fail):
-    error = await fail(toolbox, tool, {"database": "shop", "sql": sql})
+@pytest.mark.parametrize(
+    ("tool", "more"),
+    [
+        ("execute_query", {}),
+        ("execute_query", {"keep": "leads"}),
+        ("explain_query", {}),
+        ("export_result", {"format": "csv"}),
+    ],
+)
+async def test_another_database_is_named(sql, tool, more, database, scripts, open_toolbox, fail):
+    shop, crm = (database(name, scripts[name]) for name in ("shop", "crm"))
+    async with open_toolbox(shop, crm, profile="full") as toolbox:
+        error = await fail(toolbox, tool, {"database": "shop", "sql": sql, **more})
     assert error["suggestion"].startswith(ELSEWHERE)
 
 

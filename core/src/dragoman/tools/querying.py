@@ -33,18 +33,15 @@ async def execute_query(call: ToolCall) -> Body:
     if given["keep"] is not None:
         return await keep_query(call)
     milliseconds: int | None = given["timeout_ms"]
-    try:
-        result = await call.gateway.query(
-            given["database"],
-            given["sql"],
-            given["params"],
-            limit=given["limit"],
-            timeout=None if milliseconds is None else min(milliseconds, ONE_DAY) / 1000,
-            from_dialect=given["from_dialect"],
-            principal=call.principal,
-        )
-    except MISSING as error:
-        raise point_elsewhere(error, call) from None
+    result = await call.gateway.query(
+        given["database"],
+        given["sql"],
+        given["params"],
+        limit=given["limit"],
+        timeout=None if milliseconds is None else min(milliseconds, ONE_DAY) / 1000,
+        from_dialect=given["from_dialect"],
+        principal=call.principal,
+    )
     if call.history is not None:
         call.history.add(call.principal, Entry(call.name, given["sql"], result.row_count))
     return rows_body(result)
@@ -76,9 +73,10 @@ async def keep_query(call: ToolCall) -> Body:
 
 def point_elsewhere(error: DragomanError, call: ToolCall) -> DragomanError:
     """Return the error about a statement that names a relation of another database of its caller with a way out."""
-    names = call.gateway.for_principal(call.principal).names
-    others = {name.lower(): name for name in names if name != call.name}
-    found = (others.get(name.lower()) for name in _QUALIFIER.findall(call["sql"]))
+    names = call.gateway.names
+    own = call.arguments.get("database") or call.gateway.default
+    others = {name.lower(): name for name in names if name != own}
+    found = (others.get(name.lower()) for name in _QUALIFIER.findall(call.arguments.get("sql") or ""))
     other = next(filter(None, found), None)
     if other is None:
         return error
@@ -108,17 +106,14 @@ async def explain_query(call: ToolCall) -> Body:
     options = ExplainOptions(
         format=call["format"], analyze=call["analyze"], verbose=call["verbose"], buffers=call["buffers"]
     )
-    try:
-        plan = await call.gateway.explain(
-            call.name,
-            call["sql"],
-            call["params"],
-            options=options,
-            from_dialect=call["from_dialect"],
-            principal=call.principal,
-        )
-    except MISSING as error:
-        raise point_elsewhere(error, call) from None
+    plan = await call.gateway.explain(
+        call.name,
+        call["sql"],
+        call["params"],
+        options=options,
+        from_dialect=call["from_dialect"],
+        principal=call.principal,
+    )
     # In a thread: before it is cut, the plan of a long statement has millions of characters.
     return Body(await asyncio.to_thread(_plan_facts, plan, call.database.config.max_bytes))
 

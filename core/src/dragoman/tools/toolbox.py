@@ -288,7 +288,10 @@ class Toolbox:
             administration=self._administration,
         )
         name = spec.handler or spec.name
-        body = await (self._handlers.get(name) or HANDLERS[name])(call)
+        try:
+            body = await (self._handlers.get(name) or HANDLERS[name])(call)
+        except querying.MISSING as error:
+            raise querying.point_elsewhere(error, call) from None
         if opened is not None and named is None and len(gateway.names) > 1:
             body.facts["database"] = opened.config.name
         return body
