@@ -248,6 +248,10 @@ class Dialect:
     - `foreign_tables`: there are tables that read other servers or files, and the inspector reports them as `foreign
       table`. The core looks them up in the catalog before a statement runs and refuses them without
       `allow_foreign_tables`. False where there are none, or where the dialect's own validators check them.
+    - `stored_functions`: users can define functions that do more than compute, and a view may call them. The core
+      reads the definition of each view that a statement reads, and refuses a view that calls what queries may not
+      call, or that it cannot read. False where there are no such functions, or where the dialect's own validators
+      check them.
     - `rewrite`: called with a sqlglot tree that was translated to this dialect. Returns the tree to run, or raises
       `Unsupported`.
     - `read`: the dialect's own grammar (`Capability.GRAMMAR`). Called with one statement, it returns what the statement
@@ -289,6 +293,7 @@ class Dialect:
     search_path: bool = False
     only_schema: bool = False
     foreign_tables: bool = True
+    stored_functions: bool = False
     rewrite: Callable[[Any], Any] | None = None
     read: Callable[[Statement], ParsedStatement] | None = None
     instructions: str = ""

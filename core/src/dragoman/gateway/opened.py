@@ -6,7 +6,7 @@ import asyncio
 import copy
 import json
 import logging
-from collections.abc import Awaitable, Callable, Container, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -27,6 +27,7 @@ from dragoman.cleanup import CLEANUP
 from dragoman.cooperative import without_blocking
 from dragoman.dialect import Dialect, Executor, Inspector, Report, Validator
 from dragoman.errors import DragomanError, ParameterError
+from dragoman.gateway.behind_views import ForeignTables, StoredFunctions
 from dragoman.gateway.breaker import Breaker
 from dragoman.gateway.calls import Limiter
 from dragoman.gateway.confining import Confiner
@@ -34,7 +35,6 @@ from dragoman.gateway.delegating import DelegatedInspector, guard
 from dragoman.gateway.doctor import Watch, find_openings, worst_first
 from dragoman.gateway.estimates import Estimates
 from dragoman.gateway.failures import Source
-from dragoman.gateway.foreign import ForeignTables
 from dragoman.gateway.granted import Granting, RolesFit, limit
 from dragoman.gateway.guard import GuardedInspector
 from dragoman.gateway.health import Health, Status
@@ -187,7 +187,12 @@ class OpenDatabase:
             self.catalog.watch()
         self.vetoes_values = parts.vetoes_values
         estimates = () if self.delegation is None else (Estimates(self.config),)
-        self.validators = [ReadOnly(self.dialect, self.config), *estimates, *self._foreign(parts), *parts.validators]
+        self.validators = [
+            ReadOnly(self.dialect, self.config),
+            *estimates,
+            *self._behind_views(parts),
+            *parts.validators,
+        ]
         self.judge = Judge(self.dialect, self.config, self.catalog, self.validators, self.source, self._offload)
 
     def act_as(self, acting: Acting) -> OpenDatabase:
@@ -253,18 +258,23 @@ class OpenDatabase:
         finally:
             self.limiter.slots.release()
 
-    def _foreign(self, parts: Parts) -> Sequence[Validator]:
-        """Return the check for foreign tables, if any must be refused.
+    def _behind_views(self, parts: Parts) -> Iterator[Validator]:
+        """Yield the checks of what views read and call, if any must be refused.
 
-        It uses the dialect's own, unrestricted catalog.
+        They use the dialect's own, unrestricted catalog.
         """
-        if self.config.allow_foreign_tables or not self.dialect.foreign_tables:
-            return ()
+        foreign = self.dialect.foreign_tables and not self.config.allow_foreign_tables
+        if not (foreign or self.dialect.stored_functions):
+            return
         everything = replace(self.config, schemas=())
         if parts.inspector is not parts.own_inspector or everything != self.config:
             self._own_catalog = Catalog(self._guard(parts.own_inspector), self.dialect, everything)
         resolver = Resolver(self.dialect, everything, self._own_catalog, self._offload)
-        return (ForeignTables(resolver, self._own_catalog, self.config),)
+        if foreign:
+            yield ForeignTables(resolver, self._own_catalog, self.config)
+        if self.dialect.stored_functions:
+            self._own_catalog.watch()  # a view may be replaced by one that calls a function
+            yield StoredFunctions(resolver, self._own_catalog, self.config)
 
     def fitting(self, grants: Sequence[ReadGrant]) -> RolesFit:
         """Return the check whether grants match this database."""

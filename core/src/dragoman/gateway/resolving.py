@@ -93,22 +93,41 @@ class Resolver:
         """Return the relations that read a foreign table. A view counts if this cannot be determined."""
         if not any(table.type == FOREIGN for table in (await self._catalog.snapshot()).tables):
             return ()
-        tables = await self._tables(parsed.names)
-        return tuple([table.relation for table in tables.values() if table and await self._reaches(table)])
+        return await self._find_reaching(parsed, lambda table: table.type == FOREIGN, lambda view: None)
 
-    async def _reaches(self, table: Table, around: frozenset[Relation] = frozenset()) -> bool:
-        """Return whether a table is foreign, or a view that reads one or may read one."""
+    async def calling(self, parsed: ParsedStatement) -> tuple[Relation, ...]:
+        """Return the views that call what queries may not call. A view counts if this cannot be determined."""
+        return await self._find_reaching(parsed, lambda table: False, self._read_only.judge)
+
+    async def _find_reaching(
+        self, parsed: ParsedStatement, matches: Callable[[Table], bool], judge: Callable[[ParsedStatement], None]
+    ) -> tuple[Relation, ...]:
+        tables = [table for table in (await self._tables(parsed.names)).values() if table]
+        return tuple([table.relation for table in tables if await self._reaches(table, matches, judge)])
+
+    async def _reaches(
+        self,
+        table: Table,
+        matches: Callable[[Table], bool],
+        judge: Callable[[ParsedStatement], None],
+        around: frozenset[Relation] = frozenset(),
+    ) -> bool:
+        """Return whether a table matches, or is a view that reads one that does, or may read one.
+
+        `judge`: raises an error for a view that counts because of its own text.
+        """
         if table.type != "view" or table.system or table.relation in around:
-            return table.type == FOREIGN
+            return matches(table)
         try:
             _, parsed = await self._read_view(table)
+            judge(parsed)
             inner = [await self._look_up_from(table.relation, each) for each in parsed.names]
         except DragomanError:
             return True
         if parsed.refusal or None in inner:
             return True
         around |= {table.relation}
-        return any([await self._reaches(each, around) for each in inner if each])
+        return any([await self._reaches(each, matches, judge, around) for each in inner if each])
 
     async def behind(self, view: Table, around: frozenset[Relation] = frozenset()) -> frozenset[Relation] | None:
         """Return the relations that a view reads, directly or through other views. None: they cannot be determined.
