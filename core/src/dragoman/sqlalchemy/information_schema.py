@@ -149,11 +149,12 @@ class InformationSchemaInspector(Inspector):
         what = "the expressions of generated columns"
         made = await self._further(what, self.generated_query.format(where=where), notices)
         expressions = {(Relation(name, schema), column): text for schema, name, column, text in made if text}
-        tables = (
-            _with_expressions(_table(relation, list(rows), keys, definitions.get(relation)), expressions)
+        tables = [
+            _with_expressions(_table(relation, list(rows), keys, definitions.pop(relation, None)), expressions)
             for (schema, name), rows in groupby(columns, key=itemgetter(0, 1))
             for relation in [Relation(name, schema)]
-        )
+        ]
+        tables += [_view_without_columns(relation, text) for relation, text in definitions.items()]
         return Inspection(tuple(table for table in tables if table.relation in scope), tuple(notices))
 
     async def _further(self, what: str, query: str, notices: list[str]) -> list[Row]:
@@ -181,6 +182,12 @@ def _table(relation: Relation, rows: Sequence[Row], keys: Keys, definition: str 
         definition=definition or None,
         system=(relation.schema or "").lower() in SYSTEM_SCHEMAS,
     )
+
+
+def _view_without_columns(relation: Relation, definition: str | None) -> Table:
+    """Return a view whose columns the engine hides, because the login may not call its functions. It can be read."""
+    system = (relation.schema or "").lower() in SYSTEM_SCHEMAS
+    return Table(relation=relation, type="view", definition=definition or None, system=system)
 
 
 def _column(

@@ -164,6 +164,91 @@ async def test_every_listed_function_is_the_server_s_own(server, places):
     assert stored == []
 
 
+LEAKS = """
+    CREATE FUNCTION leak() RETURNS INT MODIFIES SQL DATA SQL SECURITY DEFINER
+    BEGIN SELECT 1 INTO OUTFILE '{file}'; RETURN 1; END"""
+BEHIND = {
+    "plain": "SELECT leak() AS n",
+    "qualified": "SELECT `behind`.`leak`() AS n",
+    "filtering": "SELECT 1 AS n FROM t WHERE leak() = 1",
+    "listed": "WITH c AS (SELECT leak() AS n) SELECT n FROM c",
+    "united": "SELECT 0 AS n UNION SELECT leak()",
+    "inner_one": "SELECT (SELECT max(leak()) FROM t) AS n",
+    "above": "SELECT n FROM plain",
+    "far_above": "SELECT a.n FROM above AS a JOIN t ON t.n = a.n",
+}
+HARMLESS = {
+    "sums": "SELECT upper('a') AS a, sum(n) AS n, CAST(1 AS CHAR) AS c, NOW() + INTERVAL 1 DAY AS d FROM t GROUP BY 1",
+    "ranks": "SELECT n, row_number() OVER (ORDER BY n) AS place FROM t",
+    "parts": "WITH c (a, b) AS (SELECT n, CONVERT('é' USING latin1) FROM t) SELECT if(a > 1, b, 'x') AS it FROM c",
+    "sums_above": "SELECT n FROM sums WHERE a LIKE 'A%'",
+}
+
+
+@pytest.fixture(scope="module")
+async def behind(server, tmp_path_factory, anyio_backend):
+    """A database of views that call a function which writes a file, and the file."""
+    folder = tmp_path_factory.mktemp("written")
+    for each in (folder, *folder.parents[:2]):
+        each.chmod(0o777)
+    views = (f"CREATE VIEW {name} AS {query}" for name, query in (BEHIND | HARMLESS).items())
+    made = ("CREATE TABLE t (n INT)", "INSERT INTO t VALUES (1)", LEAKS.format(file=folder / "file"), *views)
+    database = await server.create("behind", made)
+    async with server.connected("behind") as run:
+        await run("CREATE USER blind IDENTIFIED BY 'blind'")
+        await run("GRANT SELECT ON behind.* TO blind")
+        await run("CREATE USER narrow IDENTIFIED BY 'narrow'")
+        for view in (*BEHIND, "sums"):
+            await run(f"GRANT SELECT ON behind.{view} TO narrow")
+    return database, folder / "file"
+
+
+async def test_a_view_that_calls_a_stored_function_is_refused(behind):
+    database, file = behind
+    async with Gateway.open([database]) as gateway:
+        for view in BEHIND:
+            refused = await refusal(gateway, f"SELECT * FROM {view}")
+            assert isinstance(refused, UnsafeSql), view
+            assert "leak" not in f"{refused} {refused.suggestion}"
+        for view in HARMLESS:
+            await gateway.query(None, f"SELECT * FROM {view}")
+    assert not file.exists()
+
+
+async def test_a_view_that_begins_to_call_a_function_is_refused(behind, server):
+    database, file = behind
+    async with Gateway.open([database]) as gateway, server.connected("behind") as run:
+        await run("CREATE VIEW turned AS SELECT 1 AS n")
+        await gateway.query(None, "SELECT n FROM turned")
+        await run("CREATE OR REPLACE VIEW turned AS SELECT leak() AS n")
+        await gateway.database().catalog.refresh()
+        assert isinstance(await refusal(gateway, "SELECT n FROM turned"), UnsafeSql)
+    assert not file.exists()
+
+
+@pytest.mark.parametrize("login", ["blind", "narrow"])
+async def test_a_view_that_the_login_cannot_see_into_is_refused_until_it_is_allowed(behind, login):
+    """The server hides the columns of views from a login that may not call their functions, and runs them."""
+    database = dataclasses.replace(behind[0], user=login, password=Secret(login))
+    async with Gateway.open([database]) as gateway:
+        for view in (*BEHIND, "sums"):
+            assert isinstance(await refusal(gateway, f"SELECT n FROM {view}"), UnsafeSql), view
+        assert (await gateway.query(None, "SELECT count(*) > 0 FROM information_schema.tables")).rows == [[1]]
+    allowed = dataclasses.replace(database, allow_relations=frozenset({"behind.sums"}))
+    async with Gateway.open([allowed]) as gateway:
+        assert (await gateway.query(None, "SELECT n FROM sums")).rows == [["1"]]
+        assert isinstance(await refusal(gateway, "SELECT n FROM plain"), UnsafeSql)
+    assert not behind[1].exists()
+
+
+async def test_the_planted_function_does_write_the_file(behind, server):
+    """Else the tests above would prove nothing."""
+    async with server.connected("behind") as run:
+        await run("SET SESSION TRANSACTION READ ONLY")
+        await run("SELECT n FROM above")
+    assert behind[1].exists()
+
+
 async def test_a_comment_that_mariadb_would_run_is_gone_before_it_is_sent(gateway):
     result = await gateway.query(None, "SELECT 1 /*! + 1 */ AS n -- one\n # and no more")
     assert result.rows == [[1]]

@@ -272,6 +272,7 @@ class MariaDBPlugin(dragoman.DialectPlugin):
             functions=(STANDARD_FUNCTIONS - frozenset(LACKING.split())) | frozenset(FUNCTIONS.split()),
             refused_relations=(re.compile(SECRETS, re.IGNORECASE),),
         ),
+        stored_functions=True,
         options=Options,
         open_options=frozenset({"tls"}),
         quote_marks="``",
