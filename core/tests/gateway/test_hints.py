@@ -72,6 +72,25 @@ async def test_a_keyword_that_nothing_is_called_is_no_name(gateway: Gateway):
     assert "keyword" not in await hint(gateway, "SELECT id FROM customers WHERE GROUP BY id")
 
 
+@pytest.mark.parametrize(
+    ("sql", "suggestion"),
+    [
+        ("SELECT name, FROM customers", "Remove the comma before FROM."),
+        ("SELECT name,, email FROM customers", "Remove one of the two commas that follow each other."),
+        ("SELECT max(id,) FROM customers", "Remove the comma before )."),
+        ("SELECT name FROM customers WHERE id IN (1, 2, /* no more */ )", "Remove the comma before )."),
+        ("SELECT name FROM customers ORDER BY name,", "Remove the comma at the end."),
+    ],
+)
+async def test_a_comma_that_nothing_follows_is_named(sql: str, suggestion: str, gateway: Gateway):
+    assert await hint(gateway, sql) == suggestion
+
+
+@pytest.mark.parametrize("sql", ["SELECT ',' FROM customers WHERE", "SELECT ',)', id FROM customers WHERE"])
+async def test_a_comma_in_a_text_is_none(sql: str, gateway: Gateway):
+    assert "comma" not in await hint(gateway, sql)
+
+
 async def test_markdown_s_fence_is_named(gateway: Gateway):
     assert await hint(gateway, "```sql\nSELECT 1\n```") == "Send the statement alone, without Markdown's ```."
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from itertools import pairwise
 from typing import Final
 
 from dragoman.catalog import Catalog, Snapshot, quote_name
@@ -23,6 +24,7 @@ STARTING: Final = 5.0
 """Seconds that it waits for the SQL that a statement is written in: the first time, a process must start."""
 _FENCE: Final = "```"
 _WORD: Final = re.compile(r"(\w+)")
+_AFTER_COMMA: Final = frozenset({")", "from"})
 _NEAR: Final = re.compile(r"""\bnear ["'](\w+)""")
 
 
@@ -39,6 +41,8 @@ async def advise(
         return error.replace(suggestion=f"Send the statement alone, without Markdown's {_FENCE}.")
     if named := await name_keyword(error, sql, catalog):
         return named
+    if isinstance(error, InvalidSql) and (misplaced := _find_comma(sql, dialect)):
+        return error.replace(suggestion=misplaced)
     source = None if offload is None else await _find_source(sql, dialect, offload)
     hint = f'It reads as {source}: pass `from_dialect` "{source}" to have it translated.'
     return error if source is None else error.replace(suggestion=f"{hint} {error.suggestion}".strip())
@@ -73,6 +77,22 @@ async def name_keyword(error: DragomanError, sql: str, catalog: Catalog) -> Drag
         return None
     quoted = snapshot.dialect.quote(stored)
     return error.replace(suggestion=f"{found} is a keyword. To use it as a name, write {quoted}.")
+
+
+def _find_comma(sql: str, dialect: Dialect) -> str | None:
+    """Return what to do about a comma that nothing follows. sqlglot reads over it, as few databases do."""
+    if len(sql) > LONGEST:
+        return None
+    try:
+        tokens = Statement.parse(sql, sqlglot=dialect.sqlglot, lexicon=dialect.lexicon).tokens
+    except DragomanError:
+        return None
+    for each, after in pairwise(tokens):
+        if each.text == after.text == ",":
+            return "Remove one of the two commas that follow each other."
+        if each.text == "," and after.text.lower() in _AFTER_COMMA:
+            return f"Remove the comma before {after.text}."
+    return "Remove the comma at the end." if tokens and tokens[-1].text == "," else None
 
 
 def _find_word(error: DragomanError, sql: str) -> str | None:
