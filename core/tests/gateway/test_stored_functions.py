@@ -127,3 +127,11 @@ async def test_callers_with_roles_are_refused_it_too(stored: Database, tmp_path)
         for view in ("calls", "above"):
             await refused(gateway, f"SELECT id FROM main.{view}")
         await gateway.query("x", "SELECT id FROM main.lists_above")
+
+
+@pytest.mark.parametrize("where", [None, "id = 1"])
+async def test_a_sample_does_not_read_it(stored: Database, where: str | None):
+    async with Gateway.open([stored]) as gateway:
+        with pytest.raises(UnsafeSql, match="calls a function"):
+            await gateway.sample("x", "far_above", where=where)
+        await gateway.sample("x", "lists_above", where=where)
