@@ -59,7 +59,7 @@ def _make(folder: Path, script: str) -> Path:
     connection = sqlite3.connect(folder / "shop.db")
     connection.executescript(script)
     connection.close()
-    (folder / "queries").mkdir()
+    (folder / "queries").mkdir(exist_ok=True)
     for name, sql in SAVED.items():
         (folder / "queries" / f"{name}.sql").write_text(f"-- description: {name}\n-- expose: tool\n{sql}\n")
     (folder / "dragoman.toml").write_text(CONFIGURATION)
@@ -87,6 +87,47 @@ async def test_a_saved_query_that_reads_a_hidden_table_or_column_is_told_of_nowh
         assert told == (await _answer(toolbox, "run_query", name="zzz_none")).replace("zzz_none", name)
         assert "zyx" not in (await _answer(toolbox, "read_resource", uri=f"queries://{name}")).replace(name, "")
     assert "zyx" not in await _answer(toolbox, "read_resource")
+
+
+DOWN = """
+[databases.down]
+url = "postgresql://x:y@127.0.0.1:1/x"
+[[roles.r.grants]]
+database = "down"
+tables = ["sales.shown"]
+[audit]
+path = "audit.jsonl"
+"""
+
+
+async def test_a_saved_query_is_not_there_while_its_database_does_not_answer(tmp_path: Path) -> None:
+    pytest.importorskip("dragoman_postgres")
+    path = _make(tmp_path, SCRIPT)
+    for name, sql in (("zyx_down", "SELECT id FROM sales.zyx"), ("down_good", "SELECT id FROM sales.shown")):
+        (tmp_path / "queries" / f"{name}.sql").write_text(f"-- database: down\n-- expose: tool\n{sql}\n")
+    path.write_text(CONFIGURATION + DOWN)
+    async with Gateway.open(load(path, environ={}, folder=tmp_path)) as gateway:
+        toolbox = Toolbox(gateway, profile="full")
+        assert {"zyx_down", "down_good"} <= await toolbox.hidden_tools(ANN)
+        unknown = await _answer(toolbox, "run_query", name="zzz_none")
+        assert "What reads down is found when that answers again." in unknown
+        for name in ("zyx_down", "down_good"):
+            assert not await toolbox.knows(name, ANN)
+            assert await _answer(toolbox, "run_query", name=name) == unknown.replace("zzz_none", name)
+
+
+@pytest.mark.parametrize("hot", ["on", "off"])
+def test_a_call_of_a_tool_whose_database_does_not_answer_is_recorded(tmp_path: Path, hot: str) -> None:
+    pytest.importorskip("dragoman_postgres")
+    (tmp_path / "queries").mkdir()
+    (tmp_path / "queries" / "down_good.sql").write_text(
+        "-- database: down\n-- expose: tool\nSELECT id FROM sales.shown\n"
+    )
+    calls = [{"method": "tools/call", "params": {"name": name, "arguments": {}}} for name in ("down_good", "zzz_none")]
+    answers = _ask_over_stdio(tmp_path, CONFIGURATION + DOWN, calls, DRAGOMAN_HOT_PATH=hot)
+    assert [answer["error"]["code"] for answer in answers] == [-32602, -32602]
+    records = [json.loads(line) for file in tmp_path.glob("audit-*.jsonl") for line in file.read_text().splitlines()]
+    assert [record["tool"] for record in records if "tool" in record] == ["down_good", "unknown"]
 
 
 def _ask_over_stdio(folder: Path, configuration: str, requests: list[dict[str, Any]], **environ: str) -> list[Any]:

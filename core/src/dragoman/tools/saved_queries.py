@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from dragoman.errors import ConnectionFailed, DragomanError
+from dragoman.errors import DragomanError, ParameterError
 from dragoman.gateway import Gateway
 from dragoman.gateway.queries import Query
 from dragoman.model import Principal, Result
@@ -25,7 +25,10 @@ async def visible(gateway: Gateway, principal: Principal) -> dict[str, SavedQuer
 
 
 async def _may_run(gateway: Gateway, query: SavedQuery, principal: Principal) -> bool:
-    """Return whether a saved query reads only what the caller may read. Otherwise its text would reveal the rest."""
+    """Return whether a saved query reads only what the caller may read. Otherwise its text would reveal the rest.
+
+    While its database does not answer, nobody knows.
+    """
     try:
         await _judge(gateway, query, principal)
     except DragomanError:
@@ -50,30 +53,38 @@ async def hidden_tools(gateway: Gateway, names: Collection[str], principal: Prin
 
 
 async def is_known(gateway: Gateway, name: str, principal: Principal) -> bool:
-    """Return whether a caller may see a saved query. Raises `ConnectionFailed` if its database does not answer."""
-    return await _knows(gateway, (await read(gateway)).queries.get(name), principal)
-
-
-async def _knows(gateway: Gateway, query: SavedQuery | None, principal: Principal) -> bool:
-    try:
-        if query is not None:
-            await _judge(gateway, query, principal)
-    except ConnectionFailed:
-        raise
-    except DragomanError:
-        return False
-    return query is not None
+    """Return whether a caller may see a saved query."""
+    query = (await read(gateway)).queries.get(name)
+    return query is not None and await _may_run(gateway, query, principal)
 
 
 async def find(gateway: Gateway, name: str, principal: Principal) -> SavedQuery:
     """Return a saved query that a caller may see.
 
-    Raises the same `ParameterError` whether it is hidden or does not exist.
+    Raises the same `ParameterError` whether it is hidden or does not exist, also while a database does not answer.
     """
     saved = await read(gateway)
-    if await _knows(gateway, saved.queries.get(name), principal):
-        return saved.queries[name]
-    return replace(saved, queries=await visible(gateway, principal)).find(name)
+    query = saved.queries.get(name)
+    if query is not None and await _may_run(gateway, query, principal):
+        return query
+    try:
+        return replace(saved, queries=await visible(gateway, principal)).find(name)
+    except ParameterError as error:
+        silent = [each for each in gateway.names if not _answers(gateway, each)] if gateway.is_restricted else []
+        raise (_later(error, silent) if silent else error) from None
+
+
+def _answers(gateway: Gateway, name: str) -> bool:
+    try:
+        return gateway.database(name).health.known.state != "unreachable"
+    except DragomanError:
+        return True  # a broken dialect does not begin to answer
+
+
+def _later(error: ParameterError, silent: Sequence[str]) -> ParameterError:
+    """Return the error of a saved query that is not found while databases do not answer."""
+    named = ", ".join(silent)
+    return error.replace(suggestion=f"{error.suggestion} What reads {named} is found when that answers again.")
 
 
 async def run(

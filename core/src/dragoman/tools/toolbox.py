@@ -212,7 +212,7 @@ class Toolbox:
         return self.offers(name, principal) and not self._may_hide(name, principal)
 
     async def knows(self, name: str, principal: Principal) -> bool:
-        """Return whether a tool exists for a principal. Raises `ConnectionFailed` if its database does not answer."""
+        """Return whether a tool exists for a principal."""
         if not self._may_hide(name, principal):
             return self.offers(name, principal)
         gateway = self._gateway.for_principal(principal)
