@@ -6,8 +6,10 @@ one of them in any answer is a leak; texts of what is seen name trees, and some 
 
 import json
 import random
+import re
 import sqlite3
 import sys
+import unicodedata
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -51,8 +53,19 @@ class Parting(PolicyPlugin):
 
 plugin = Parting()
 """
-WRITINGS = (str, str.title, str.upper, lambda name: name.replace("_", " "), lambda name: f"{name}s")
-"""How a text may write a name."""
+WRITINGS = (
+    str,
+    str.title,
+    str.upper,
+    lambda name: name.replace("_", " "),
+    lambda name: f"{name}s",
+    lambda name: name.replace("_", ""),
+    lambda name: name.title().replace("_", ""),
+    lambda name: name[:3].title() + name[3:].title(),
+    lambda name: "\u00ad".join((name[:3], name[3:])),
+    lambda name: "".join(chr(ord(letter) + 0xFEE0) if letter != "_" else letter for letter in name),
+)
+"""How a text may write a name, up to invisible hyphens and wide letters."""
 
 
 @dataclass
@@ -100,7 +113,7 @@ class Maker:
     def sql(self) -> Iterator[str]:
         """The tables, rows of a tenant that is seen and of one that is not."""
         for made in (*self.hidden, *self.seen):
-            others = ", ".join(f"{name} TEXT" for name in (*made.columns, *made.denied))
+            others = ", ".join(f"{name} TEXT DEFAULT ('' /* {made.about} */)" for name in (*made.columns, *made.denied))
             refers = f", up INTEGER REFERENCES {self.hidden[0].name} (id)" if made in self.seen else ""
             yield f"CREATE TABLE {made.name} (id INTEGER PRIMARY KEY, tenant TEXT, {others}{refers})"
             for number in range(60):
@@ -109,6 +122,9 @@ class Maker:
                 row = [tenant, *words, *(STONES[number % 4] for _ in made.denied)]
                 columns = ", ".join(("tenant", *made.columns, *made.denied))
                 yield f"INSERT INTO {made.name} ({columns}) VALUES ({', '.join(map(repr, row))})"
+        for made in self.seen:
+            of, condition = f"id /* {made.about} */ FROM {made.name}", f"{made.denied[0]} > ''"
+            yield f"CREATE VIEW {made.name}_view AS SELECT {of} WHERE {condition}"
         below = self.hidden[1]
         yield f"CREATE VIEW {below.name}_view AS SELECT {below.columns[0]} FROM {below.name}"
 
@@ -118,6 +134,7 @@ class Maker:
         for made in self.seen:
             lines += ["[[roles.analyst.grants]]", 'database = "shop"', f'tables = ["main.{made.name}"]']
             lines += [f"deny_columns = {json.dumps(made.denied)}", 'filter = "tenant = $claim.tenant"']
+            lines += ["[[roles.analyst.grants]]", 'database = "shop"', f'tables = ["main.{made.name}_view"]']
         return "\n".join(lines)
 
     def policy(self) -> str:
@@ -198,7 +215,7 @@ def calls(made: Maker) -> Iterator[tuple[str, dict[str, Any]]]:
     yield "find_join_path", {"from_table": one, "to_table": other}
     for table in made.seen:
         for detail in ("compact", "full"):
-            yield "describe_table", {"table_name": table.name, "detail": detail}
+            yield "describe_table", {"table_name": [table.name, f"{table.name}_view"], "detail": detail}
         yield "get_foreign_keys", {"table_name": table.name}
         yield "get_sample_rows", {"table_name": table.name}
         yield "get_row", {"table_name": table.name, "key": 1}
@@ -225,7 +242,8 @@ async def told(made: Maker, tools: Toolbox) -> AsyncIterator[tuple[str, str]]:
 
 
 def leaks(answer: str) -> list[str]:
-    return [stone for stone in STONES if stone in answer.lower()]
+    letters = re.sub(r"[^a-z]", "", unicodedata.normalize("NFKC", answer).lower())
+    return [stone for stone in STONES if stone in letters]
 
 
 async def check(seed: int, folder: Path, by: str) -> int:

@@ -2,33 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 
 from dragoman.catalog.places import Places, names_in
 from dragoman.catalog.snapshot import Snapshot
 from dragoman.errors import DragomanError
 from dragoman.model import Relation, Table
+from dragoman.sql.text import clean
 
 VIEWS = frozenset({"view", "materialized view"})
 
 
 class Behind:
-    """Reads the definitions of a snapshot's relations. Slow: it parses a definition for each of them."""
+    """Reads the definitions of a snapshot's relations. Slow: it parses a definition for each of them.
 
-    def __init__(self, snapshot: Snapshot, places: Places) -> None:
+    `partly`: the relations of which callers see a part.
+    """
+
+    def __init__(self, snapshot: Snapshot, places: Places, partly: Collection[Relation] = ()) -> None:
         self._snapshot = snapshot
         self._places = places
+        self._partly = partly
 
     def redact(self, table: Table) -> Table:
-        """Return a relation, without its definition if that reads something outside the visible part."""
-        if table.definition is None or not self._places.narrowed or self._is_open(table):
+        """Return a relation, without its definition if that reads something outside the visible part.
+
+        Comments in a definition may name anything. They are left out where relations are hidden.
+        """
+        if table.definition is None or not self._places.narrowed:
             return table
-        return replace(table, definition=None)
+        shown = table.definition if self._is_open(table) else None
+        if shown is not None and self._places.hides:
+            shown = clean(shown, self._snapshot.dialect.lexicon)  # it was parsed, so nothing is raised
+        return replace(table, definition=shown)
 
     def _is_open(self, table: Table) -> bool:
         if table.type in VIEWS:
-            return self._read_by(table) is not None
+            read = self._read_by(table)
+            return read is not None and not any(each.relation in self._partly for each in read)
         # Such a text names relations only incidentally, as in INHERITS (other).
         return not self._places.hides and not self._leads_out(table)
 
@@ -42,7 +54,7 @@ class Behind:
                 continue
             seen.add(table.relation)
             below = self._read_by(table)
-            if below is None:
+            if below is None or any(each.relation in self._partly for each in below):
                 return True
             todo += below
         return False

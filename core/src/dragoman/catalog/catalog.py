@@ -76,6 +76,7 @@ class Catalog:
         self._born = self._cost = 0.0
         self._misses: dict[tuple[str, str | None], float] = {}
         self._details: dict[Relation, _Detailed] = {}
+        self._partly: frozenset[Relation] = frozenset()
 
     @property
     def namespace(self) -> Namespace:
@@ -216,7 +217,7 @@ class Catalog:
         if not tables or not self.places.narrowed:
             return list(tables)
         snapshot = await self.snapshot()
-        behind = Behind(snapshot, self.places)
+        behind = Behind(snapshot, self.places, self._partly)
         shown = self.places.filter_tables(tables, snapshot.by_relation)
         return await asyncio.to_thread(lambda: [behind.redact(table) for table in shown])
 
@@ -229,7 +230,12 @@ class Catalog:
             return True
         if not all(map(self.places.knows, plan.schemas)):
             return True
-        return await asyncio.to_thread(Behind(snapshot, self.places).reaches_outside, relations)
+        return await self.show_more(relations)
+
+    async def show_more(self, relations: Iterable[Relation]) -> bool:
+        """Return whether one of the relations is a view of something that callers do not see as a whole."""
+        snapshot = await self.snapshot()
+        return await asyncio.to_thread(Behind(snapshot, self.places, self._partly).reaches_outside, relations)
 
     def _is_detailed(self, table: Table, now: float) -> bool:
         known = self._details.get(table.relation)

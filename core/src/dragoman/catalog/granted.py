@@ -140,6 +140,7 @@ class GrantedCatalog(Catalog):
         self._homes = seen.homes
         self._snapshot, self._comments, self._texts, self._names = left
         self._seen, self._permissions = seen, permissions
+        self._partly = frozenset(each for each, permission in permissions.items() if not permission.whole)
         return self._snapshot
 
     def _reduce_all(self, seen: Snapshot, permissions: Permissions) -> tuple[Snapshot, Comments, Texts, frozenset[str]]:
@@ -157,7 +158,9 @@ class GrantedCatalog(Catalog):
             namespace=seen.namespace,
             homes=seen.homes,
             version=seen.version,
-            known_schemas=tuple(each for each in seen.known_schemas if (each.name, each.catalog) in holding),
+            known_schemas=tuple(
+                comments.prune_schema(each) for each in seen.known_schemas if (each.name, each.catalog) in holding
+            ),
         )
         return left.prepare(), comments, texts, frozenset(table.relation.name for table in seen.tables)
 

@@ -149,7 +149,7 @@ class _Builder:
             name=name,
             type=short_type(declared) or "any",
             nullable=not (not_null or (position and self._is_rowid(declared))),
-            default=default,
+            default=default and ddl.inner_text(ddl.tokens(default)),
             comment=item.comment,
             generated=item.generated if hidden in (VIRTUAL, STORED) else None,
             enum=self._enum(name),
