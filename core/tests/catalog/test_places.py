@@ -58,12 +58,12 @@ def test_everything_is_told_where_nothing_is_outside():
     places = Places(Database(name="d", dialect="any"), DIALECT)
     assert not any(map(places.leads_out, OUT))
     error = PermissionDenied("permission denied for table secret.x")
-    assert places.clean(error).message == "permission denied for table secret.x"
+    assert places.clean(error, "").message == "permission denied for table secret.x"
 
 
 def test_an_error_says_the_same_whatever_it_is_about(places: Places):
     told = [
-        places.clean(error).as_dict()
+        places.clean(error, "").as_dict()
         for name in ("secret.a", "nowhere.b")
         for error in (
             QueryError(f"invalid input for {name}", context={"sqlstate": "22P02", "detail": name}),

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from itertools import product
 from unittest.mock import ANY
 
@@ -184,6 +185,56 @@ async def test_what_is_hidden_is_told_as_what_is_not_there_wherever_it_is_named(
 async def test_a_visible_type_may_be_named_whatever_hidden_relations_are_called(toolbox):
     answer = await ask(toolbox, "execute_query", sql="SELECT 'ok'::sales.mood")
     assert answer.get("rows") == [["ok"]]
+
+
+OTHERS = """
+CREATE COLLATION hr.zyxorder FROM "C";
+CREATE TABLE sales.zyxpay (id int PRIMARY KEY, amount int);
+CREATE TABLE sales."Zyx Pay" (id int);
+CREATE TYPE sales.pair AS (a int, b int);
+CREATE TABLE sales.paying (id int, one sales.zyxpay, many sales.zyxpay[], odd sales."Zyx Pay", mood sales.mood,
+  two sales.pair, spelt text COLLATE hr.zyxorder, written text COLLATE "POSIX");
+INSERT INTO sales.paying (id, one) VALUES (1, ROW(1, 2));
+COMMENT ON SCHEMA sales IS 'Zyxpay has the amounts';
+"""
+TYPED = ("one", "many", "odd", "many[1]")
+FAILING = ("{} + 1", "{} = 1", "{}::int", "coalesce({}, two)", "lower({})", "CASE WHEN id > 0 THEN {} ELSE two END")
+
+
+async def test_no_type_names_a_hidden_relation(server, database_name, subtests):
+    """A column may hold the rows of a relation that its reader does not see."""
+    connection = await asyncpg.connect(server.address(database_name))
+    await connection.execute("DROP SCHEMA IF EXISTS sales, hr CASCADE; DROP TABLE IF EXISTS public.orders;" + SCHEMA)
+    await connection.execute(OTHERS)
+    await connection.close()
+    database = replace(server.configure(database_name), schema="sales")
+    grant = Grant(
+        database=database.name, tables=("sales.*",), deny=("sales.zyx*", 'sales."Zyx Pay"'), key="roles.seller.grants.0"
+    )
+    role = Role(name="seller", groups=frozenset({"sellers"}), grants=(grant,))
+    statements = [form.format(name) for name in TYPED for form in FAILING]
+    statements += ["one + many", "(one).none", "(many[1]).none", "spelt < written", "one IN (1)", "greatest(one, two)"]
+    async with Gateway.open(Configuration(databases={database.name: database}, roles={"seller": role})) as gateway:
+        toolbox = Toolbox(gateway, profile="full")
+        told = str(await ask(toolbox, "list_tables"))
+        assert "paying" in told
+        assert "zyx" not in told.lower()
+        for tool, arguments in (
+            ("describe_table", {"table_name": "paying", "detail": "full"}),
+            ("describe_table", {"table_name": "paying"}),
+            ("get_sample_rows", {"table_name": "paying"}),
+            ("read_schema", {}),
+            ("list_schemas", {}),
+            *(("execute_query", {"sql": f"SELECT {each} FROM paying"}) for each in (*statements, *TYPED, "*")),
+            *(("explain_query", {"sql": f"SELECT {each} FROM paying"}) for each in statements),
+        ):
+            with subtests.test(tool=tool, **arguments):
+                answer = await toolbox.call(tool, arguments, principal=SELLER)
+                assert "zyx" not in answer.text.lower()
+        types = json.loads(
+            (await toolbox.call("execute_query", {"sql": "SELECT * FROM paying"}, principal=SELLER)).text
+        )
+        assert types["types"][:6] == ["integer", "unknown", "unknown[]", "unknown", "mood", "pair"]
 
 
 async def test_a_plan_names_no_column_that_is_not_granted(toolbox):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
@@ -10,11 +11,13 @@ from dragoman.access import Decider, Permission, intersect
 from dragoman.catalog.catalog import Catalog
 from dragoman.catalog.listing import Listing
 from dragoman.catalog.mentions import Comments
-from dragoman.catalog.places import Places
+from dragoman.catalog.names import parse_name
+from dragoman.catalog.places import HIDDEN, Places
 from dragoman.catalog.snapshot import Snapshot
 from dragoman.catalog.texts import Texts
 from dragoman.cooperative import in_thread_if_many, without_blocking
 from dragoman.dialect import Dialect, Inspector
+from dragoman.errors import DragomanError
 from dragoman.model import Constraint, Database, ForeignKey, Index, Plan, Relation, Scope, Table, TableColumn
 
 VIEWS = frozenset({"view", "materialized view", "virtual table"})
@@ -22,6 +25,9 @@ VIEWS = frozenset({"view", "materialized view", "virtual table"})
 
 For a virtual table its module decides, and it may be an index of another's words.
 """
+_TYPE = r'(?:"[^"]+"|[\w$]+)'
+_TYPES = re.compile(rf"\btypes? {_TYPE}(?: (?:and|to) {_TYPE})?|\bfunction [^(]*\([^)]*\)|\boperator [a-z ]+: .*")
+"""The parts of a message in which the names of types stand."""
 Permissions = Mapping[Relation, Permission]
 Behind = Callable[[Table], Awaitable[Collection[Relation] | None]]
 """Returns the relations that a view reads, directly or through other views. None: they cannot be determined."""
@@ -32,7 +38,43 @@ class GrantedPlaces(Places):
 
     def __init__(self, database: Database, dialect: Dialect, deciders: Sequence[Decider]) -> None:
         self._deciders = deciders
+        self._rows: frozenset[Relation] = frozenset()
+        self._row_names: frozenset[str] = frozenset()
         super().__init__(database, dialect, hides=True)
+
+    def hide(self, seen: Snapshot, granted: Collection[Relation]) -> None:
+        """Record which relations are hidden, where each has a type of its own name.
+
+        Such a type is written without its schema where names are looked up in that schema. The same name may then be
+        that of a visible type.
+        """
+        types = self._dialect.loaded_rules.types
+        own = (table.relation for table in seen.tables if types and not table.system)
+        self._rows = frozenset(relation for relation in own if relation not in granted)
+        searched = {schema.name for schema in seen.known_schemas if schema.search_order is not None}
+        visible = types.union(relation.name for relation in granted)
+        self._row_names = frozenset(row.name for row in self._rows if row.schema in searched) - visible
+
+    def _is_of_hidden_rows(self, text: str) -> bool:
+        parts = parse_name(text.rstrip("[]"), self._dialect.lexicon) if self._rows else None
+        if not parts:
+            return False
+        name = parts[-1].text
+        if len(parts) == 1:
+            return name in self._row_names
+        return any(row.name == name and row.schema == parts[-2].text for row in self._rows)
+
+    def clean(self, error: DragomanError, written: str) -> DragomanError:
+        """Return an error of the database without names from outside, among them types of hidden relations' rows.
+
+        A name that the statement has stays: if it meant such a type, the statement would have been refused.
+        """
+        told = super().clean(error, written)
+        statement = written.casefold()
+        names = {name for name in self._row_names if name in told.message and name.casefold() not in statement}
+        if not names:
+            return told
+        return told.replace(message=_TYPES.sub(lambda found: _without(found[0], names), told.message))
 
     def visible(self, schema: str | None, catalog: str | None) -> bool:
         """Return whether a schema, by its stored names, exists for the callers."""
@@ -134,6 +176,7 @@ class GrantedCatalog(Catalog):
             return self._snapshot
         await self._check(seen)
         permissions = await self._decide(seen)
+        self.places.hide(seen, permissions)
         self.places.settle(schema.name for schema in seen.known_schemas if schema.system)
         left = await in_thread_if_many(len(seen.tables), self._reduce_all, seen, permissions)
         self._namespace = seen.namespace
@@ -195,6 +238,13 @@ class GrantedCatalog(Catalog):
         if table.type in VIEWS:
             return await self._behind(table)
         return () if table.partition_of is None else (table.partition_of,)
+
+
+def _without(text: str, names: Iterable[str]) -> str:
+    """Return a part of a message without some names."""
+    for name in names:
+        text = re.sub(rf'"{re.escape(name)}"|(?<![\w$"]){re.escape(name)}(?![\w$"])', HIDDEN, text)
+    return text
 
 
 def _leave_out_shown(tables: Sequence[Table], found: dict[Relation, Permission]) -> None:

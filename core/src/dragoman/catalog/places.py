@@ -22,8 +22,8 @@ _VALUE = re.compile(r"'(?:[^']|'')*'(?!::reg)")
 _BARE = r"[^\W\d][\w$]*"
 _TELLING = frozenset({"21", "22", "53", "54", "57"})
 """SQLSTATE classes of `QueryError`s whose message is about values and resources, and never names a relation."""
-_ABOUT_RELATIONS = frozenset({"42P17"})
-"""SQLSTATEs of other errors that name a relation which the caller did not name."""
+_ABOUT_OTHERS = frozenset({"42P17", "42P21"})
+"""SQLSTATEs of other errors that name a relation or a collation which the caller did not name."""
 
 
 def place_database(database: Database, dialect: Dialect) -> Database:
@@ -124,7 +124,12 @@ class Places:
 
     def type(self, text: str) -> str:
         """Return a type as callers may see it."""
-        return UNKNOWN + "[]" * text.count("[]") if self.leads_out(text) else text
+        hidden = self.leads_out(text) or self._is_of_hidden_rows(text)
+        return UNKNOWN + "[]" * text.count("[]") if hidden else text
+
+    def _is_of_hidden_rows(self, text: str) -> bool:
+        """Return whether a type is that of the rows of a hidden relation, which has the relation's name."""
+        return False
 
     def leads_out(self, text: str, aliases: Collection[str] = ()) -> bool:
         """Return whether an SQL text qualifies a name with something that is not a visible schema.
@@ -183,10 +188,10 @@ class Places:
             return columns
         return tuple([replace(column, type=self.type(column.type)) for column in columns])
 
-    def clean(self, error: DragomanError) -> DragomanError:
-        """Return an error of the database without names from outside.
+    def clean(self, error: DragomanError, written: str) -> DragomanError:
+        """Return an error of the database without names from outside. `written`: the statement that failed.
 
-        The message depends only on the kind of error, never on whether a name in it exists.
+        The message depends only on the kind of error, never on whether a name in the statement exists.
         """
         if not self.narrowed:
             return error
@@ -200,7 +205,7 @@ class Places:
         state = str(error.context.get("sqlstate", ""))
         if isinstance(error, PermissionDenied):
             return "The role may not read something that the statement uses."
-        if (isinstance(error, QueryError) and state[:2] not in _TELLING) or state in _ABOUT_RELATIONS:
+        if (isinstance(error, QueryError) and state[:2] not in _TELLING) or state in _ABOUT_OTHERS:
             return "The database could not run the statement."
         return error.message
 

@@ -257,7 +257,7 @@ class Query:
         opened = self.opened
         told = opened.source.translate(error, f"Executor.{method}")
         opened.health.saw(told)
-        told = opened.places.clean(told)
+        told = opened.places.clean(told, self.statement.text)
         if self.confined is not None:
             told = self.confined.error(told)
             having = self.confined.parts_with(told)
