@@ -237,6 +237,53 @@ async def test_no_type_names_a_hidden_relation(server, database_name, subtests):
         assert types["types"][:6] == ["integer", "unknown", "unknown[]", "unknown", "mood", "pair"]
 
 
+LEAVING_OUT = """
+CREATE TABLE hr.notes (id int PRIMARY KEY, tenant text, note text);
+INSERT INTO hr.notes SELECT n, 'a', n::text FROM generate_series(1, 200) AS n;
+INSERT INTO hr.notes SELECT n, 'b', 'zyxmark' || n FROM generate_series(201, 400) AS n;
+CREATE TABLE hr.tenants (tenant text);
+INSERT INTO hr.tenants VALUES ('a');
+CREATE VIEW sales.cheap AS SELECT id, note FROM hr.notes WHERE tenant = 'a';
+CREATE VIEW sales.dear AS SELECT id, note FROM hr.notes WHERE upper(trim(lower(tenant))) = 'A';
+CREATE VIEW sales.joined AS SELECT n.id, n.note FROM hr.notes AS n JOIN hr.tenants USING (tenant);
+CREATE VIEW sales.above AS SELECT id, note FROM sales.dear;
+CREATE VIEW sales.all_orders AS SELECT id, note FROM sales.orders;
+"""
+VIEWS = ("cheap", "dear", "joined", "above")
+COMPUTING = ("note::int > 0", "1 / (id - 300) > -5", "note::date IS NULL", "('x' || note)::int > 0")
+
+
+@pytest.mark.parametrize("fenced", [False, True])
+async def test_no_error_shows_a_value_that_a_view_leaves_out(server, database_name, fenced, subtests):
+    """A condition may be evaluated on what a view leaves out, unless the view has a filter."""
+    connection = await asyncpg.connect(server.address(database_name))
+    await connection.execute("DROP SCHEMA IF EXISTS sales, hr CASCADE; DROP TABLE IF EXISTS public.orders;" + SCHEMA)
+    await connection.execute(LEAVING_OUT)
+    await connection.close()
+    database = server.configure(database_name)
+    views = tuple(f"sales.{name}" for name in VIEWS)
+    grants = (
+        Grant(database=database.name, tables=views, filter="true" if fenced else None, key="roles.seller.grants.0"),
+        Grant(database=database.name, tables=("sales.orders", "sales.all_orders"), key="roles.seller.grants.1"),
+    )
+    role = Role(name="seller", groups=frozenset({"sellers"}), grants=grants)
+    failed = 0
+    async with Gateway.open(Configuration(databases={database.name: database}, roles={"seller": role})) as gateway:
+        toolbox = Toolbox(gateway, profile="full")
+        for view, condition in product(VIEWS, COMPUTING):
+            sql = f"SELECT count(*) FROM sales.{view} WHERE {condition}"
+            for tool, arguments in (("execute_query", {}), ("execute_query", {"keep": "later"}), ("export_result", {})):
+                with subtests.test(tool=tool, sql=sql, **arguments):
+                    answer = await ask(toolbox, tool, sql=sql, **arguments)
+                    assert "zyxmark" not in str(answer)
+                    failed += "error" in answer
+                    if fenced and condition in COMPUTING[:2]:
+                        assert "error" not in answer
+        told = await ask(toolbox, "execute_query", sql="SELECT note::int FROM sales.all_orders")
+        assert "first" in told["error"]["message"]
+    assert failed
+
+
 async def test_a_plan_names_no_column_that_is_not_granted(toolbox):
     arguments = {"sql": "SELECT count(*) FROM sales.people", "verbose": True, "format": "json"}
     told = await ask(toolbox, "explain_query", **arguments)

@@ -36,7 +36,7 @@ ValueOf = Callable[[str, Principal], Any]
 """Returns a value of a policy, by the name that an expression has for it."""
 _FAILS = (
     "The query fails on a value that it computes with. "
-    "For tables with filtered rows or masked columns, the value is not shown."
+    "For tables with filtered rows or masked columns, and views of what you do not see, the value is not shown."
 )
 _GUARD = "Guard divisions, casts and function arguments, for instance with NULLIF or CASE."
 REMEMBERED = 512

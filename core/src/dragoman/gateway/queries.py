@@ -266,6 +266,8 @@ class Query:
             if unfit := await self._find_unfit(self.confined, told, method):
                 return _about(unfit, self.sql)
         relations = partial(opened.judge.relations, self.statement)
+        if isinstance(told, QueryError) and opened.places.hides and await opened.catalog.show_more(await relations()):
+            return fails()
         return _about(await explain(told, self.statement, opened.catalog, relations), self.sql)
 
     async def _find_unfit(self, confined: ConfinedStatement, error: DragomanError, method: str) -> DragomanError | None:
