@@ -9,7 +9,7 @@ from dataclasses import replace
 import asyncpg
 import pytest
 from dragoman import ConfigurationError, ConnectionFailed, Gateway, PermissionDenied, Principal, Secret, UnknownDatabase
-from dragoman.config import Configuration, Results, load
+from dragoman.config import Configuration, Results, Server, load
 from dragoman.config.roles import Grant, Role
 from dragoman.gateway.breaker import FAILURES
 from dragoman.model import Acting, Claims
@@ -295,6 +295,26 @@ async def test_what_was_kept_goes_with_the_right_to_read_it(place, server, datab
             assert told.get("error", {}).get("code", "") == LOSSES[change], told
         again = await ask(gateway, ANN, "execute_query", sql=sql)
         assert any("kept result" in each for each in again.get("notices", ())) == (not LOSSES[change])
+
+
+async def test_a_saved_query_of_what_the_server_hides_is_told_of_nowhere(place, server, database_name, tmp_path):
+    connection = await asyncpg.connect(server.address(database_name))
+    await connection.execute(
+        "REVOKE SELECT ON sales.orders FROM seller; GRANT SELECT (id, tenant) ON sales.orders TO seller"
+    )
+    await connection.close()
+    for name, sql in (("open", "SELECT id FROM sales.orders"), ("zyx_total", "SELECT total FROM sales.orders")):
+        (tmp_path / f"{name}.sql").write_text(f"-- expose: tool\n{sql}\n")
+    configuration = Configuration(
+        databases={place.name: place}, roles=roles_of(place), server=Server(queries_dir=tmp_path)
+    )
+    async with Gateway.open(configuration) as gateway:
+        assert [each["name"] for each in (await ask(gateway, ANN, "list_queries"))["queries"]] == ["open"]
+        assert "zyx" not in str(await ask(gateway, ANN, "read_resource"))
+        assert "zyx_total" in await Toolbox(gateway, profile="full").hidden_tools(ANN)
+        told = [str(await ask(gateway, ANN, "run_query", name=name)) for name in ("zyx_total", "zyx_none")]
+        assert told[0].replace("zyx_total", "zyx_none") == told[1]
+        assert len((await ask(gateway, BOSS, "list_queries"))["queries"]) == 2
 
 
 async def test_what_runs_for_nobody_is_refused(place):

@@ -112,9 +112,14 @@ class Query:
         return query
 
     async def check_part(self) -> None:
-        """Have the database compile it, once, if it reads a part of a relation, so that hidden columns do not exist."""
+        """Have the database compile it if it reads a part of a relation, so that hidden columns do not exist.
+
+        Once is enough, unless the database acts for the caller: its rights there may change.
+        """
         confiner, text = self.opened.confiner, self.statement.text
-        if self.confined is not None and confiner is not None and text not in confiner.compiling:
+        if self.opened.delegation is not None:
+            await self._run("estimate_cost", self.opened.executor.estimate_cost, self.request)  # asks for rights, too
+        elif self.confined is not None and confiner is not None and text not in confiner.compiling:
             await self._run("prepare", self.opened.executor.prepare, self.request)
             confiner.compiling.add(text)
 
