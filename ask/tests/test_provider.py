@@ -52,6 +52,15 @@ async def test_a_failure_is_a_model_error_in_words(asking, failure, words):
         assert (await gateway.query("shop", COUNT)).rows == [[200]]
 
 
+@pytest.mark.parametrize("kind", ["query", "clarify", "refuse"])
+async def test_no_answer_has_a_key_that_the_server_repeats(asking, kind):
+    echo = {**query(COUNT, text=f"Your key is {KEY}.", assumptions=[f"Bearer {KEY}"]), "kind": kind}
+    async with asking([echo]) as (gateway, _):
+        answer = await Toolbox(gateway, profile="full").call("ask", {"question": "How many?", "database": "shop"})
+    assert KEY not in answer.text
+    assert "Your key is ***." in answer.text
+
+
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 async def test_a_question_is_sent_to_no_other_host(asking, status):
     async with scripted([query(COUNT)]) as other:

@@ -14,6 +14,10 @@ Role = Literal["system", "user", "assistant"]
 ReplyT = TypeVar("ReplyT", bound=msgspec.Struct)
 CHARACTERS_PER_TOKEN = 4
 """The approximate characters of a token, for texts that no server has counted."""
+STRIPPED = "***"
+"""Replaces the key, if a server repeats it in a reply."""
+SHORTEST_KEY = 8
+"""The fewest characters of a key that is removed. Servers without keys take any word for one."""
 MOST_TOKENS = 32
 """The most tokens per estimated one: one for every byte, and as many again for what a server adds."""
 
@@ -100,6 +104,12 @@ def read_reply(text: str, kind: type[ReplyT]) -> ReplyT:
         return msgspec.json.decode(body, type=kind)
     except (msgspec.DecodeError, RecursionError, UnicodeEncodeError) as error:
         raise ValueError(str(error)[:200]) from None
+
+
+def without_key(text: str, settings: ModelSettings | None) -> str:
+    """Return a reply, or another text, without the key of the model's server, which may repeat it."""
+    key = settings.api_key.reveal() if settings is not None and settings.api_key else ""
+    return text.replace(key, STRIPPED) if len(key) >= SHORTEST_KEY else text
 
 
 def time_is_up(settings: ModelSettings) -> ModelError:

@@ -15,11 +15,8 @@ import msgspec
 from dragoman.errors import ConfigurationError, ModelError
 from dragoman.words import display
 
-from dragoman_ask.models import Completion, Message, Model, Shape, Usage
+from dragoman_ask.models import STRIPPED, Completion, Message, Model, Shape, Usage
 from dragoman_ask.prompts import without_fences
-
-STRIPPED = "***"
-"""Replaces the key, if a server repeats it in a reply."""
 
 
 class Exchange(msgspec.Struct, frozen=True):

@@ -14,7 +14,17 @@ from dragoman.gateway.asking import Question
 from dragoman.gateway.calls import CallRecord
 
 from dragoman_ask.budgets import Spending
-from dragoman_ask.models import CHARACTERS_PER_TOKEN, Message, Model, Shape, Usage, estimate, read_reply, shape_of
+from dragoman_ask.models import (
+    CHARACTERS_PER_TOKEN,
+    Message,
+    Model,
+    Shape,
+    Usage,
+    estimate,
+    read_reply,
+    shape_of,
+    without_key,
+)
 from dragoman_ask.prompts import Fence, Prompts
 
 ReplyT = TypeVar("ReplyT", bound=msgspec.Struct)
@@ -75,4 +85,4 @@ class Session:
             raise
         finally:
             self.spending.settle(prompt, reply, used)
-        return completion.text
+        return without_key(completion.text, self.gateway.configuration.model)
