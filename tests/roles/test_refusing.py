@@ -1,11 +1,17 @@
 """A database that cannot hold callers to what a role or its identity says does not open; nothing runs unfiltered."""
 
+import json
+import sqlite3
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pytest
 from dragoman import ConfigurationError, Gateway
 from dragoman.config import load
+from dragoman.tools import Toolbox
+
+from .conftest import ask
 
 
 @pytest.mark.parametrize(
@@ -45,3 +51,41 @@ def test_a_view_of_duckdb_keeps_no_condition_from_the_rows_it_leaves_out(around:
         assert connection.execute(f"{around} WHERE note = 'zyxmark'").fetchall() == []
         with pytest.raises(duckdb.ConversionException, match="zyxmark"):
             connection.execute(f"{around} WHERE CAST(note AS int) > 0").fetchall()
+
+
+BROKEN = (
+    "CREATE TABLE zyx_gone (id INTEGER, zyx_pin INTEGER)",
+    "CREATE TABLE zyx_kept (id INTEGER, zyx_pin INTEGER)",
+    "CREATE VIEW without_table AS SELECT id FROM zyx_gone",
+    "CREATE VIEW without_column AS SELECT id FROM zyx_kept WHERE zyx_pin > 0",
+    "CREATE VIEW above AS SELECT id FROM without_column",
+    "DROP TABLE zyx_gone",
+    "DROP TABLE zyx_kept",
+    "CREATE TABLE zyx_kept (id INTEGER, zyx_other INTEGER)",
+)
+"""Views that no longer compile."""
+
+
+@pytest.mark.parametrize("dialect", ["sqlite", "duckdb"])
+async def test_no_error_names_what_a_view_misses(tmp_path: Path, dialect: str) -> None:
+    connect: Any = duckdb.connect if dialect == "duckdb" else sqlite3.connect
+    connection = connect(str(tmp_path / "shop.db"))
+    for statement in BROKEN:
+        connection.execute(statement)
+    connection.close()
+    views = ("without_table", "without_column", "above")
+    file = tmp_path / "dragoman.toml"
+    file.write_text(
+        f'[databases.shop]\nurl = "{dialect}:///shop.db"\n[roles.reader]\ngroups = ["analysts"]\n'
+        f'[[roles.reader.grants]]\ndatabase = "shop"\ntables = {json.dumps([f"main.{view}" for view in views])}\n'
+    )
+    async with Gateway.open(load(file, environ={}, folder=tmp_path)) as gateway:
+        toolbox = Toolbox(gateway)
+        for view in views:
+            for sql in (f"SELECT * FROM {view}", f"SELECT id FROM {view} WHERE id > 0"):
+                for tool in ("execute_query", "explain_query"):
+                    answer = await ask(toolbox, tool, sql=sql)
+                    assert "error" in answer
+                    assert "zyx" not in str(answer)
+        wrong = await ask(toolbox, "execute_query", sql="SELECT nothing FROM above")
+        assert "zyx" not in str(wrong)

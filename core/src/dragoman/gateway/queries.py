@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, replace
@@ -15,6 +16,7 @@ from dragoman.errors import (
     CostExceeded,
     DragomanError,
     InvalidSql,
+    NotFound,
     ParameterError,
     QueryError,
     QueryTimeout,
@@ -36,6 +38,8 @@ TRANSLATING = (TOOL, "explain_query")
 """The tools that take `from_dialect`."""
 NO_TAGS = Request(statement="").tags
 _CHANGED = "A table has changed since its columns were read. Send the query again."
+_BROKEN = "A view that the statement reads names something that does not exist."
+_TELL = "Tell the owner of the database, or read other relations."
 _NO_PLAN = (
     "The query reads tables of which you may see only a part. The database compiles it, but its plan is not shown."
 )
@@ -270,6 +274,8 @@ class Query:
                 return _about(told.replace(suggestion=_CHANGED), self.sql)
             if unfit := await self._find_unfit(self.confined, told, method):
                 return _about(unfit, self.sql)
+        if opened.places.hides and self.confined is None and _names_other(told, self.statement.text):
+            return InvalidSql(_BROKEN, suggestion=_TELL)
         relations = partial(opened.judge.relations, self.statement)
         if isinstance(told, QueryError) and opened.places.hides and await opened.catalog.show_more(await relations()):
             return fails()
@@ -294,6 +300,12 @@ class Query:
         except Exception:
             return None
         return fails()
+
+
+def _names_other(error: DragomanError, written: str) -> bool:
+    """Return whether a name that was not found is not in the statement: a view that the statement reads has it."""
+    names = re.findall(r"\w+", error.identifier or "") if isinstance(error, NotFound | InvalidSql) else []
+    return any(name.casefold() not in written.casefold() for name in names)
 
 
 def _too_dear(most: float, allowed: str) -> CostExceeded:
