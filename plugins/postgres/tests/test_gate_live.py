@@ -53,6 +53,7 @@ CREATE TABLE odds AS SELECT '1'::odd AS o;
 CREATE FUNCTION hidden.reverse(integer) RETURNS integer LANGUAGE sql AS 'SELECT 1';
 CREATE OPERATOR hidden.+ (leftarg = box, rightarg = integer, function = plus);
 CREATE FUNCTION "json_scalar"(integer) RETURNS integer LANGUAGE sql AS 'SELECT 1';
+CREATE FUNCTION "json_object"(text, text) RETURNS integer LANGUAGE sql AS 'SELECT 1';
 """
 # What a database consists of: every row, every object, every role, setting, large object, lock and prepared statement.
 SNAPSHOT = """
@@ -198,6 +199,7 @@ MADE_BY_USERS = [
     "SELECT pg_input_is_valid('5', 'public . Checked')",
     "SELECT * FROM pg_input_error_info('{5}', 'checked array')",
     "SELECT json_scalar(1)",
+    "SELECT json_object('a', 'b')",
 ]
 
 

@@ -208,6 +208,8 @@ class Walk:
         """Record a call."""
         call = node[key]
         name, schema = _split_name(call["funcname"])
+        if (name, schema) == _AMBIGUOUS:
+            schema = None
         if name in FORMED:
             self._keep_with_arguments(name, schema, call)
         elif name in _SHORT_ONLY:
@@ -423,6 +425,8 @@ def _unknown(walk: Walk, node: Node, key: str) -> None:
     )
 
 
+_AMBIGUOUS = ("json_object", "pg_catalog")
+"""What the grammar makes of JSON_OBJECT('a', 'b'). Before 16, servers look for any function of that name."""
 _JSON_WORDS = {
     "JsonFuncExpr": ("json_exists", "json_query", "json_value"),
     "JsonParseExpr": ("json",),
