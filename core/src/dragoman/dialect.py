@@ -636,8 +636,8 @@ class Resolution:
 
     - `views`: for each view the columns that its definition touches, those of views below it included. None where that
       is unknown.
-    - `unlisted`: the relations whose columns the catalog does not have, because they are the engine's own or do not
-      exist.
+    - `unlisted`: the relations whose columns the catalog does not have, because they are the engine's own, do not
+      exist, or are read in an older version.
     - `outputs`: the columns of the answer, in order. None where the statement does not show which there are. For an
       EXPLAIN they are those of the query.
     """

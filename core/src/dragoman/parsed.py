@@ -118,6 +118,7 @@ class ParsedStatement:
     """What a statement names: rather too much than too little. It can be pickled.
 
     - `relations`: the relations, without those that WITH defines.
+    - `versions`: those of the relations of which an older version is read, which may have other columns.
     - `other_names`: names that stand in the place of a relation but are none, such as names that WITH defines, or
       functions. The rules for relations judge them too.
     - `calls`, `operators`, `types`: each at least once. `operators` includes those that words imply (IN, USING,
@@ -130,6 +131,7 @@ class ParsedStatement:
     """
 
     relations: tuple[NamedRelation, ...] = ()
+    versions: tuple[NamedRelation, ...] = ()
     other_names: tuple[NamedRelation, ...] = ()
     calls: tuple[FunctionCall, ...] = ()
     operators: tuple[Named, ...] = ()

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 from dragoman import InvalidSql, Lexicon, Relation, Statement
+from dragoman.sql.parsed import read
 
 SQLITE = Lexicon(identifier_quotes='"[`', unclosed_comment_ends=True, dollar_names=True)
 
@@ -42,6 +43,23 @@ def test_relations_are_those_that_are_read(text: str, names: list[str]):
 
 def test_relations_keep_catalog_and_schema_apart():
     assert statement('SELECT * FROM a."b.c".d', "trino", Lexicon()).relations() == (Relation("d", "b.c", "a"),)
+
+
+VERSIONS = [
+    ("mysql", "SELECT * FROM a FOR SYSTEM_TIME ALL, b"),
+    ("bigquery", "SELECT * FROM b JOIN a FOR SYSTEM_TIME AS OF x ON true"),
+    ("snowflake", "SELECT * FROM b, a AT(OFFSET => -60)"),
+    ("snowflake", "SELECT * FROM b, a CHANGES(INFORMATION => DEFAULT) AT(OFFSET => -60)"),
+    ("oracle", "SELECT * FROM b WHERE x IN (SELECT y FROM a AS OF SCN 1)"),
+    ("databricks", "WITH c AS (SELECT * FROM a VERSION AS OF 1) SELECT * FROM c, b"),
+]
+
+
+@pytest.mark.parametrize(("dialect", "text"), VERSIONS)
+def test_older_versions_of_relations_are_told_apart(dialect: str, text: str):
+    parsed = read(statement(text, dialect, Lexicon()), reserved=frozenset(), default_schema=None)
+    assert [each.relation.name for each in parsed.versions] == ["a"]
+    assert sorted(each.relation.name for each in parsed.relations) == ["a", "b"]
 
 
 LISTED = [

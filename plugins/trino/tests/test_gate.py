@@ -129,6 +129,19 @@ def test_a_reading_tells_relations_and_functions(text: str, relations: str, func
     assert sorted(parsed.functions) == functions.split()
 
 
+@pytest.mark.parametrize(
+    ("text", "versions"),
+    [
+        ("SELECT * FROM a FOR VERSION AS OF 1, b", "a"),
+        ("SELECT * FROM s.a FOR TIMESTAMP AS OF now() AS x JOIN b FOR VERSION AS OF 'main' ON true", "s.a b"),
+        ("WITH c AS (SELECT * FROM a FOR VERSION AS OF 1) SELECT * FROM c, b", "a"),
+        ("SELECT (SELECT max(x) FROM a FOR VERSION AS OF 1) FROM b", "a"),
+    ],
+)
+def test_a_reading_tells_older_versions(text: str, versions: str):
+    assert " ".join(str(each.relation) for each in judged(text).versions) == versions
+
+
 REFUSED_AT = [
     ("SELECT 'é', do_harm(1)", "do_harm"),
     ("SELECT 1 FROM a, b, system.runtime.queries", "system"),

@@ -1,7 +1,20 @@
 """A data lake: Iceberg's partitions, materialized views and hidden tables, and a metastore that does not answer."""
 
 import pytest
-from dragoman import Database, DragomanError, ExplainOptions, Gateway, ProfileBudget, Request, Scope
+from dragoman import (
+    Database,
+    DragomanError,
+    ExplainOptions,
+    Gateway,
+    NotFound,
+    Principal,
+    ProfileBudget,
+    Request,
+    Scope,
+    Unsupported,
+)
+from dragoman.config import Configuration
+from dragoman.config.roles import Grant, Role
 from dragoman_trino.client import Client
 from dragoman_trino.executor import TrinoExecutor
 from dragoman_trino.inspector import TrinoInspector
@@ -157,3 +170,75 @@ async def test_facts_of_a_table_are_seen_by_those_who_see_the_table(lake, fact):
         with pytest.raises(DragomanError) as absent:
             await gateway.query(None, sql.replace("logs", "murk"))
         assert refused.value.message.replace("logs", "x") == absent.value.message.replace("murk", "x")
+
+
+READER = Principal("rita", subject="rita", groups=frozenset({"readers"}))
+SECRET = "only-in-the-past"
+EVOLVED = (
+    "CREATE SCHEMA lake.past",
+    *(
+        statement
+        for name, change in {
+            "dropped": "DROP COLUMN ssn",
+            "renamed": "RENAME COLUMN ssn TO other",
+            "replaced": "DROP COLUMN ssn",
+        }.items()
+        for statement in (
+            f"CREATE TABLE lake.past.{name} (id bigint, ssn varchar)",
+            f"INSERT INTO lake.past.{name} VALUES (1, '{SECRET}')",
+            f"ALTER TABLE lake.past.{name} {change}",
+        )
+    ),
+    "ALTER TABLE lake.past.replaced ADD COLUMN other varchar",
+    "UPDATE lake.past.renamed SET other = NULL",
+)
+ASPECTS = "$files $entries $all_entries $partitions $manifests $snapshots $history $refs $properties".split()
+HIDING = {
+    "denied": {"deny_columns": ("*.ssn",)},
+    "denied by pattern": {"deny_columns": ("lake.past.*.s*",)},
+    "listed": {"columns": ("id", "other")},
+    "masked": {"masks": {"*.ssn": "null"}},
+}
+
+
+@pytest.fixture(scope="module")
+async def past(lake):
+    """The statements that read the past of tables which had a column that they no longer have."""
+    await lake.run(*EVOLVED)
+    statements = []
+    for name in ("dropped", "renamed", "replaced"):
+        told = await lake.run(f'SELECT snapshot_id, committed_at FROM lake.past."{name}$snapshots" ORDER BY 2')
+        for snapshot, at in told:
+            statements.append(f"SELECT * FROM {name} FOR VERSION AS OF {snapshot}")
+            statements.append(f"SELECT * FROM {name} FOR TIMESTAMP AS OF TIMESTAMP '{at:%Y-%m-%d %H:%M:%S.%f} UTC'")
+        statements.append(f"SELECT * FROM {name} AS a JOIN {name} FOR VERSION AS OF 'main' AS b ON a.id = b.id")
+        statements += [f'SELECT * FROM "{name}{aspect}"' for aspect in ASPECTS]
+    (snapshot, *_), *_ = await lake.run('SELECT max(snapshot_id) FROM lake.past."dropped$snapshots"')
+    await lake.run(
+        f"CREATE VIEW lake.past.older AS SELECT * FROM lake.past.dropped FOR VERSION AS OF {snapshot}",
+        'CREATE VIEW lake.past.files AS SELECT * FROM lake.past."dropped$files"',
+    )
+    yield [*statements, "SELECT * FROM older", "SELECT * FROM files"]
+    await lake.run("DROP SCHEMA lake.past CASCADE")
+
+
+def reading(lake, **hiding):
+    grant = Grant(database="lake", tables=("lake.past.*",), key="roles.reader.grants.0", **hiding)
+    role = Role(name="reader", groups=frozenset({"readers"}), grants=(grant,))
+    return Gateway.open(Configuration(databases={"lake": lake.configure("lake", "past")}, roles={"reader": role}))
+
+
+@pytest.mark.parametrize("hiding", HIDING)
+async def test_a_column_that_a_role_hides_is_hidden_in_the_past_too(lake, past, hiding):
+    async with reading(lake, **HIDING[hiding]) as gateway:
+        for statement in past:
+            with pytest.raises((NotFound, Unsupported)):
+                await gateway.query("lake", statement, principal=READER)
+
+
+async def test_the_past_of_a_table_is_open_to_those_who_see_whatever_it_had(lake, past):
+    async with reading(lake) as gateway:
+        answers = [
+            await gateway.query("lake", statement, principal=READER) for statement in past if " FOR " in statement
+        ]
+    assert any([1, SECRET] in answer.rows for answer in answers)

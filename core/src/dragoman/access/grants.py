@@ -85,6 +85,7 @@ class Permission:
 
     - `columns`: in the table's order.
     - `whole`: every column of every row.
+    - `always`: the same of every column that it had before, or may get.
     - `named`: a grant names the relation itself, not by a pattern.
     - `keys`: where the grants are configured.
     - `confined`: the part of it, if it is not the whole and the dialect can confine callers to it.
@@ -93,6 +94,7 @@ class Permission:
     columns: tuple[str, ...]
     whole: bool
     named: bool
+    always: bool = False
     keys: tuple[str, ...] = ()
     confined: ConfinedRelation | None = None
 
@@ -182,6 +184,7 @@ class Grants:
             columns=tuple(column.name for column in columns),
             whole=whole,
             named=any(self.fits(pattern, table.relation) for pattern in patterns),
+            always=whole and self._hides_nothing(granting, table.relation),
             keys=tuple(grant.key for grant in granting),
             confined=None if whole or self._dialect.confine is None else confined,
         )
@@ -202,6 +205,16 @@ class Grants:
         hidden = {column.name for column in table.columns} - {column.name for column in given} | masked
         named = {column.name for column in given if self._names(granting, relation, column)}
         return leave_out_telling(given, hidden, own | named)
+
+    def _hides_nothing(self, granting: Sequence[ReadGrant], relation: Relation) -> bool:
+        """Return whether grants would give a relation whole, whatever its columns were."""
+        denied = (pattern for grant in granting for pattern in grant.deny_columns)
+        if any(pattern.fits_relation(relation, self._dialect) for pattern in denied):
+            return False
+        return any(not grant.columns and not self._masks_any(grant, relation) for grant in granting)
+
+    def _masks_any(self, grant: ReadGrant, relation: Relation) -> bool:
+        return any(pattern.fits_relation(relation, self._dialect) for pattern, _ in grant.masks)
 
     def _names(self, granting: Sequence[ReadGrant], relation: Relation, column: TableColumn) -> bool:
         """Return whether a grant names a column itself, not by a pattern."""

@@ -66,6 +66,7 @@ class Restrictions:
             columns=tuple(column.name for column in columns),
             whole=whole,
             named=told is not None,
+            always=told is None,
             keys=(f"policies.{self._restricting.policy}",),
             confined=None if whole or self._dialect.confine is None else confined,
         )
@@ -122,6 +123,7 @@ def intersect(one: Permission, other: Permission) -> Permission:
         columns=columns,
         whole=one.whole and other.whole,
         named=one.named and other.named,
+        always=one.always and other.always,
         keys=(*one.keys, *other.keys),
         confined=_intersect_parts(parts, columns) if parts else None,
     )

@@ -11,7 +11,7 @@ from dragoman.access import DatabaseAccess, Misfit, Permission, ReadGrant, misfi
 from dragoman.catalog import GrantedCatalog, Snapshot
 from dragoman.config import Configuration
 from dragoman.dialect import Dialect
-from dragoman.errors import ColumnNotFound, ConfigurationError, PermissionDenied
+from dragoman.errors import ColumnNotFound, ConfigurationError, PermissionDenied, Unsupported
 from dragoman.gateway.failures import not_there
 from dragoman.gateway.resolving import Resolver
 from dragoman.gateway.visible import unknown_type
@@ -131,8 +131,23 @@ class Granting:
             if permission is None:
                 raise await not_there(written, statement, self._catalog)
             partly = partly or not permission.whole
+        await self._check_versions(parsed)
         if partly and self._dialect.confine is None:
             await self._check_columns(statement, parsed)
+
+    async def _check_versions(self, parsed: ParsedStatement) -> None:
+        """Raise `Unsupported` for an older version of a relation that may have had columns which are not granted."""
+        versions = tuple(each.relation for each in parsed.versions)
+        if not versions:
+            return
+        permissions = await self._catalog.permissions()
+        for written, table in (await self._whole.find_tables(versions)).items():
+            if table is None or not permissions[table.relation].always:
+                raise Unsupported(
+                    f"Versions of {quote_foreign(written.name)} cannot be read: they may have columns that you do not"
+                    " see.",
+                    suggestion="Leave FOR ... AS OF out.",
+                )
 
     async def _check_types(self, parsed: ParsedStatement) -> None:
         """Check names of types: a relation's name is also the type of its rows, which has all of its columns."""
@@ -155,8 +170,8 @@ class Granting:
         if table is None and whole is not None:
             table = (await self._whole.find_tables((whole,)))[whole]
             permissions = await self._catalog.permissions()
-            if table and table.relation in permissions and not permissions[table.relation].whole:
-                return written  # facts about a part are facts about the whole
+            if table and table.relation in permissions and not permissions[table.relation].always:
+                return written  # facts about a part are facts about the whole, and about columns that it had
         return table.relation if table else written
 
     async def _check_columns(self, statement: Statement, parsed: ParsedStatement) -> None:

@@ -60,7 +60,7 @@ class Resolver:
             relations=_resolve_names(tables),
             columns=columns,
             views=await self._views(tables),
-            unlisted=_find_unlisted(tables),
+            unlisted=_find_unlisted(parsed, tables),
             outputs=None if outputs is None else tuple(Output(name, made_of) for name, made_of in outputs),
         )
 
@@ -146,7 +146,7 @@ class Resolver:
         except DragomanError:
             return None
         tables = [table for table in inner if table]
-        if parsed.refusal or len(tables) < len(inner):
+        if parsed.refusal or parsed.versions or len(tables) < len(inner):
             return None
         around |= {view.relation}
         below = [
@@ -204,7 +204,7 @@ class Resolver:
             touched = dict.fromkeys(await self._call_with_tables(tables, _find_columns, query))
         except DragomanError:
             return None
-        if parsed.refusal or _find_unlisted(tables):
+        if parsed.refusal or _find_unlisted(parsed, tables):
             return None
         around |= {view.relation}
         for inner in _user_views(tables):
@@ -274,8 +274,11 @@ def _user_views(tables: _Tables) -> list[Table]:
     return [table for table in tables.values() if table and table.type in VIEWS and not table.system]
 
 
-def _find_unlisted(tables: _Tables) -> tuple[Relation, ...]:
-    return tuple(_name(written, table) for written, table in tables.items() if not table or table.system)
+def _find_unlisted(parsed: ParsedStatement, tables: _Tables) -> tuple[Relation, ...]:
+    """Return the relations that are read with columns that the catalog does not know."""
+    older = {each.relation for each in parsed.versions}
+    unlisted = (written for written, table in tables.items() if not table or table.system or written in older)
+    return tuple(_name(written, tables[written]) for written in unlisted)
 
 
 def _name(written: Relation, table: Table | None) -> Relation:

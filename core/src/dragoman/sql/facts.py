@@ -33,6 +33,7 @@ class Facts:
     - `calls`: functions under the names with which they are written. Operators and literals are not calls.
     - `aliases`: the places of aliases with columns, `t(a, b)`, which look like calls.
     - `relations`: as written, with their first places, without those that WITH defines.
+    - `versions`: those of which an older version is read.
     - `table_calls`: the places of calls that are relations.
     - `placed`: calls of functions in the place of a relation.
     - `types`: types that do not belong to the language itself.
@@ -42,6 +43,7 @@ class Facts:
     calls: list[FunctionCall] = field(default_factory=list[FunctionCall])
     aliases: set[int] = field(default_factory=set[int])
     relations: dict[Relation, int | None] = field(default_factory=dict[Relation, int | None])
+    versions: dict[Relation, int | None] = field(default_factory=dict[Relation, int | None])
     table_calls: set[int] = field(default_factory=set[int])
     placed: list[FunctionCall] = field(default_factory=list[FunctionCall])
     types: dict[Named, None] = field(default_factory=dict[Named, None])
@@ -65,6 +67,8 @@ _STATEMENTS = tuple(
 )
 # Clauses of a query that change a setting, or the form of the driver's output.
 _CLAUSES = ("settings", "format")
+_PAST = ("version", "when", "changes")
+"""Clauses of a table that ask for what it was before."""
 _WORDS = {"Lock": "a row lock (FOR UPDATE, FOR SHARE)", "Into": "SELECT INTO"}
 
 
@@ -95,7 +99,10 @@ def _note(node: exp.Expr, defined: _Names, text: str, facts: Facts, exact: bool)
     if isinstance(node, (exp.Table, exp.In)):
         relation = _relation(node, defined, exact)
         if relation:
-            facts.relations.setdefault(relation, offset_of(node.args["field"] if isinstance(node, exp.In) else node))
+            place = offset_of(node.args["field"] if isinstance(node, exp.In) else node)
+            facts.relations.setdefault(relation, place)
+            if any(node.args.get(clause) for clause in _PAST):
+                facts.versions.setdefault(relation, place)
     elif isinstance(node, exp.Func):
         call = _call(node, text)
         if call:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import starmap
 
 from dragoman.errors import InvalidSql
 from dragoman.parsed import FunctionCall, NamedRelation, ParsedStatement, Refusal
@@ -30,9 +31,10 @@ def read(
         what = f"The statement holds {effect.what}, which is not part of a query."
         refusal = Refusal("write", what, READ_ONLY, effect.offset)
     searches = query.table_calls
-    relations = query.survey(exact=True).relations if exact else query.facts.relations
+    facts = query.survey(exact=True) if exact else query.facts
     return ParsedStatement(
-        relations=tuple(NamedRelation(relation, offset) for relation, offset in relations.items()),
+        relations=tuple(starmap(NamedRelation, facts.relations.items())),
+        versions=tuple(starmap(NamedRelation, facts.versions.items())),
         calls=tuple(_plain((call for call in query.calls if call.offset not in searches), default_schema)),
         types=tuple(query.facts.types),
         refusal=refusal,

@@ -99,6 +99,21 @@ WITH_NAMES: Final = {
 """How a WITH name is written that is nearly the name of a table, and the table's name."""
 
 
+PAST: Final = (
+    "FOR SYSTEM_TIME ALL",
+    "FOR SYSTEM_TIME AS OF CURRENT_TIMESTAMP",
+    "FOR TIMESTAMP AS OF CURRENT_TIMESTAMP",
+    "FOR VERSION AS OF 1",
+    "VERSION AS OF 1",
+    "TIMESTAMP AS OF CURRENT_TIMESTAMP",
+    "AT (VERSION => 1)",
+    "AT (OFFSET => 0)",
+    "BEFORE (OFFSET => 0)",
+    "AS OF TIMESTAMP CURRENT_TIMESTAMP",
+)
+"""How engines write that a table is read as it was."""
+
+
 class ReachCases(Suite):
     """Cases through the gateway, with the dialect's own lists; then in the engine, without the gateway's checks."""
 
@@ -113,6 +128,20 @@ class ReachCases(Suite):
             "servers, change something or only wait from Rules.functions and "
             "Rules.table_functions."
         )
+
+    @required
+    async def test_what_a_table_was_is_seen_as_an_older_version(self, gateway: Gateway, dialect: Dialect) -> None:
+        for clause in PAST:
+            sql = f"SELECT * FROM {sample.TRACK} {clause}"
+            try:
+                await ask(gateway, sql)
+            except DragomanError:
+                continue
+            parsed = read(dialect, Statement.parse(sql, sqlglot=dialect.sqlglot, lexicon=dialect.lexicon))
+            assert any(dialect.same(each.relation.name, sample.TRACK) for each in parsed.versions), (
+                f"{sql} was answered, and it is not among the versions that Dialect.read returned: an older version may"
+                " have columns that a role hides."
+            )
 
     @required
     async def test_no_file_is_read_as_a_table(self, gateway: Gateway, tmp_path: Path) -> None:

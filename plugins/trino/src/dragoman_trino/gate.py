@@ -21,6 +21,7 @@ def read(statement: Statement) -> ParsedStatement:
         refusal = _TOO_DEEP
     return ParsedStatement(
         relations=tuple(NamedRelation(each.relation, each.offset) for each in found.mentions),
+        versions=tuple(NamedRelation(each.relation, each.offset) for each in found.mentions if each.form == "version"),
         calls=tuple(found.calls),
         schemas=tuple(NamedSchema(schema, catalog, 0) for catalog, schema in found.schemas),
         lists_schemas=found.lists_schemas,
