@@ -245,6 +245,8 @@ class Dialect:
     - `implicit_columns`: columns that relations have without listing them, such as `rowid`, in lower case.
     - `search_path`: a name without a schema may mean one of several schemas, so that only the catalog knows which.
     - `only_schema`: there is no schema but `default_schema`.
+    - `full_view_names`: in a view, names are looked up where its author's session was, which nobody can ask. So only
+      names in full, with every level that the database has, tell which relations a view reads.
     - `foreign_tables`: there are tables that read other servers or files, and the inspector reports them as `foreign
       table`. The core looks them up in the catalog before a statement runs and refuses them without
       `allow_foreign_tables`. False where there are none, or where the dialect's own validators check them.
@@ -292,6 +294,7 @@ class Dialect:
     default_schema: str | None = None
     search_path: bool = False
     only_schema: bool = False
+    full_view_names: bool = False
     foreign_tables: bool = True
     stored_functions: bool = False
     rewrite: Callable[[Any], Any] | None = None
@@ -333,6 +336,11 @@ class Dialect:
                 return upper_ascii(name) if self.ascii_folding else name.upper()
             case "exact":
                 return name
+
+    def is_known_in_view(self, written: Relation) -> bool:
+        """Return whether a name in the definition of a view tells which relation it means."""
+        full = written.schema and (written.catalog or Capability.CATALOGS not in self.capabilities)
+        return not self.full_view_names or bool(full)
 
     def same(self, written: str, stored: str) -> bool:
         """Return whether an unquoted name, as written, means the stored name."""

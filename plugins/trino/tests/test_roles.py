@@ -1,5 +1,6 @@
 """Roles on Trino: what is not granted does not exist, whatever statement names it."""
 
+import itertools
 import json
 
 import pytest
@@ -78,7 +79,7 @@ async def test_a_view_that_is_replaced_is_there_for_what_it_reads_now(trino_serv
         await trino_server.run(
             "CREATE TABLE shown AS SELECT 1 AS id",
             "CREATE TABLE hidden AS SELECT 2 AS id",
-            "CREATE VIEW few AS SELECT id FROM shown",
+            f"CREATE VIEW few AS SELECT id FROM {schema}.shown",
             schema=schema,
         )
         grant = Grant(database="shop", tables=(f"{schema}.*",), deny=(f"{schema}.hidden",), key="roles.reader.grants.0")
@@ -87,8 +88,51 @@ async def test_a_view_that_is_replaced_is_there_for_what_it_reads_now(trino_serv
         async with Gateway.open(Configuration(databases={"shop": database}, roles={"reader": role})) as gateway:
             toolbox = Toolbox(gateway)
             assert (await ask(toolbox, "execute_query", sql="SELECT * FROM few"))["rows"] == [[1]]
-            await trino_server.run("CREATE OR REPLACE VIEW few AS SELECT id FROM hidden", schema=schema)
+            await trino_server.run(f"CREATE OR REPLACE VIEW few AS SELECT id FROM {schema}.hidden", schema=schema)
             monkeypatch.setattr(Watch, "is_due", True)
             assert "error" in await ask(toolbox, "execute_query", sql="SELECT * FROM few")
-            await trino_server.run("CREATE OR REPLACE VIEW few AS SELECT id FROM shown", schema=schema)
+            await trino_server.run(f"CREATE OR REPLACE VIEW few AS SELECT id FROM {schema}.shown", schema=schema)
             assert (await ask(toolbox, "execute_query", sql="SELECT * FROM few"))["rows"] == [[1]]
+
+
+@pytest.fixture(scope="module")
+async def authored(trino_server, anyio_backend):
+    """A caller of a granted schema, and the views in it, by whether they read that schema alone.
+
+    Views were made from several sessions, and name tables in every way that the session allows.
+    """
+    async with trino_server.schema() as granted, trino_server.schema() as other:
+        views = {}
+        for home in (granted, other):
+            await trino_server.run(f"CREATE TABLE {home}.people AS SELECT '{home}' AS place")
+        for home, author in itertools.product((granted, other), repeat=2):
+            catalog, schema = home.split(".")
+            for name in (home + ".people", f"{schema}.people", *(["people"] if home == author else [])):
+                view = f"{granted}.v{len(views)}"
+                await trino_server.run(f"CREATE VIEW {view} AS SELECT place FROM {name}", schema=author)
+                views[view] = home == granted and name.startswith(catalog)
+        grant = Grant(database="shop", tables=(f"{granted}.*",), key="roles.reader.grants.0")
+        role = Role(name="reader", groups=frozenset({"readers"}), grants=(grant,))
+        database = trino_server.configure(*granted.split("."), name="shop")
+        async with Gateway.open(Configuration(databases={"shop": database}, roles={"reader": role})) as gateway:
+            yield Toolbox(gateway), views, other
+
+
+async def test_a_view_shows_what_it_reads_and_not_what_its_names_mean_here(authored):
+    toolbox, views, other = authored
+    listed = str(await ask(toolbox, "list_tables"))
+    for view, readable in views.items():
+        answer = await ask(toolbox, "execute_query", sql=f"SELECT * FROM {view}")
+        assert ("rows" in answer) == readable, view
+        assert (f"'{view.rpartition('.')[2]}'" in listed) == readable
+        assert other not in json.dumps(answer)
+
+
+async def test_a_view_whose_names_are_not_full_is_granted_by_its_name(trino_server):
+    async with trino_server.schema() as schema:
+        await trino_server.run("CREATE TABLE t AS SELECT 1 AS id", "CREATE VIEW v AS TABLE t", schema=schema)
+        grant = Grant(database="shop", tables=(f"{schema}.v",), key="roles.reader.grants.0")
+        role = Role(name="reader", groups=frozenset({"readers"}), grants=(grant,))
+        database = trino_server.configure(*schema.split("."), name="shop")
+        async with Gateway.open(Configuration(databases={"shop": database}, roles={"reader": role})) as gateway:
+            assert (await ask(Toolbox(gateway), "execute_query", sql="SELECT * FROM v"))["rows"] == [[1]]

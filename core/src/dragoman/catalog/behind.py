@@ -68,7 +68,10 @@ class Behind:
         dialect = self._snapshot.dialect
         try:
             query = defining_query(view.definition, dialect.sqlglot, dialect.lexicon)
-            tables = [self._lookup(each) for each in query.relations()]
+            written = query.relations()
+            if not all(dialect.is_known_in_view(each) for each in written):
+                return None
+            tables = [self._lookup(each) for each in written]
         except DragomanError:
             return None
         found = [table for table in tables if table and not (table.system and self._places.hides)]

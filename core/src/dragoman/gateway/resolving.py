@@ -187,8 +187,10 @@ class Resolver:
     async def _look_up_from(self, view: Relation, written: Relation) -> Table | None:
         """Return what a name in a view's definition means. Some databases look it up from the view, others from here.
 
-        Raises `UnsafeSql` if the two differ.
+        Raises `UnsafeSql` if the two differ, and if neither tells.
         """
+        if not self._dialect.is_known_in_view(written):
+            raise UnsafeSql(f"Which relation {written.name} names in the view {view.name} is not known.")
         home = replace(written, schema=written.schema or view.schema, catalog=written.catalog or view.catalog)
         here, there = [await self._lookup(each) for each in (written, home)]
         if here and there and here.relation != there.relation:

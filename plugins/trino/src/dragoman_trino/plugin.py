@@ -56,6 +56,7 @@ class TrinoPlugin(DialectPlugin):
         placeholder="?",
         folding="insensitive",
         reserved=RESERVED,
+        full_view_names=True,
         implicit_columns=frozenset({"$path", "$partition", "$bucket", "$file_size", "$file_modified_time", "$row_id"}),
         foreign_tables=False,
         probes=False,  # a query costs a place in a queue and a plan, and may cost money
