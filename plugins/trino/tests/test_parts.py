@@ -376,3 +376,12 @@ async def test_a_filter_or_mask_is_an_expression_of_one_row_and_a_mask_reads_no_
             async with opened_with(masks={"note": expression}) as gateway:
                 answer = await ask(Toolbox(gateway), "execute_query", sql="SELECT id, note FROM orders")
                 assert len(answer["rows"]) == 3
+
+
+async def test_a_question_mark_in_a_row_pattern_is_no_parameter(trino_server, schema):
+    async with opened(trino_server, schema, "tenant = 'a'") as gateway:
+        sql = (
+            "SELECT n FROM orders MATCH_RECOGNIZE (ORDER BY id MEASURES count(*) AS n"
+            " PATTERN (^ a?? (b{1,2}?)? c+? $) DEFINE c AS id > 0)"
+        )
+        assert (await ask(Toolbox(gateway), "execute_query", sql=sql))["rows"] == [[2]]

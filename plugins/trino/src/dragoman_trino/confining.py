@@ -7,7 +7,7 @@ it cannot know that its condition is false.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 
 from dragoman import Confined, ConfinedRelation, Expression, NamedPart, Statement, Unsupported
@@ -32,13 +32,14 @@ def confine(statement: Statement, named: Sequence[NamedPart]) -> Confined:
     Raises `Unsupported` for older versions of a table, and for statements that only describe tables.
     """
     parts = {each.offset: part for each, part in named if part is not None}
-    mentions = Statements(statement.text).read().mentions
+    found = Statements(statement.text).read()
     if statement.tokens[0].text.upper() in {"EXPLAIN", "SHOW", "DESCRIBE", "DESC"}:
         raise Unsupported(
             "You may see only a part of these tables, so facts about the whole are not shown.",
             suggestion="Use describe_table for columns.",
         )
-    return _Splicing(statement).splice([(each, parts[each.offset]) for each in mentions if each.offset in parts])
+    splicing = _Splicing(statement, found.quantifiers)
+    return splicing.splice([(each, parts[each.offset]) for each in found.mentions if each.offset in parts])
 
 
 @lru_cache(maxsize=1024)
@@ -52,9 +53,10 @@ def _check_names(expression: Expression) -> None:
 class _Splicing:
     """Inserts subqueries into a statement. Parameters keep the order of the text."""
 
-    def __init__(self, statement: Statement) -> None:
+    def __init__(self, statement: Statement, quantifiers: Collection[int]) -> None:
         self._statement = statement
-        self._own = [token.start for token in statement.tokens if token.kind == "parameter"]
+        marks = (token.start for token in statement.tokens if token.kind == "parameter")
+        self._own = [start for start in marks if start not in quantifiers]
         self._parameters: list[int | str] = []
         self._text = ""
         self._done = 0

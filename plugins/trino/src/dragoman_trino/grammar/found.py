@@ -35,10 +35,12 @@ class Found:
 
     - `mentions`: every mention of a relation, in order, without names that WITH defines.
     - `schemas`: the schemas whose contents it lists, as (catalog, schema); None for the session's own.
+    - `quantifiers`: where a question mark is a part of a row pattern, and not a parameter.
     - `lists_schemas`: it lists schemas, or the contents of several schemas.
     """
 
     calls: list[FunctionCall] = field(default_factory=list[FunctionCall])
     mentions: list[Mention] = field(default_factory=list[Mention])
     schemas: list[tuple[str | None, str | None]] = field(default_factory=list[tuple[str | None, str | None]])
+    quantifiers: set[int] = field(default_factory=set[int])
     lists_schemas: bool = False

@@ -103,6 +103,8 @@ class Windows(Expressions, abc.ABC):
         depth = 1
         while depth:
             depth += {"(": 1, ")": -1}.get(self.symbol, 0)
+            if self.symbol == "?":
+                self.found.quantifiers.add(self.offset)
             if not self.accept_any(_PATTERN):
                 self.read_name()
 
