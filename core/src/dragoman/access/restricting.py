@@ -66,7 +66,7 @@ class Restrictions:
             columns=tuple(column.name for column in columns),
             whole=whole,
             named=told is not None,
-            always=told is None,
+            always=False,  # a policy decides by the columns that there are
             keys=(f"policies.{self._restricting.policy}",),
             confined=None if whole or self._dialect.confine is None else confined,
         )
