@@ -217,9 +217,10 @@ def _check_framing(scope: Scope) -> _Once:
     if scope["http_version"] not in ("1.0", "1.1"):
         raise Refused(400, "unknown_protocol", "This server speaks HTTP/1.1.", _LAST)
     headers: dict[bytes, bytes] = {}
-    size, repeated = 0, False
+    size, repeated, upgrades = 0, False, False
     for name, value in scope["headers"]:
         size += len(name) + len(value) + _AROUND
+        upgrades = upgrades or name == b"upgrade"
         if name in _ONCE:
             repeated = repeated or name in headers
             headers[name] = value
@@ -232,6 +233,10 @@ def _check_framing(scope: Scope) -> _Once:
     fits = coding is None or (coding.lower() == b"chunked" and b"content-length" not in headers)
     if repeated or not fits or (coding is not None and scope["http_version"] == "1.0"):
         reason = "A header that may be sent once was sent twice, or two disagree."
+        raise Refused(400, "ambiguous_request", reason, _LAST)
+    if upgrades and _announces_body(headers):
+        # httptools takes what follows such a head for another protocol: the body would be the next request.
+        reason = "This server speaks HTTP/1.1 alone: send a request with a body without the header Upgrade."
         raise Refused(400, "ambiguous_request", reason, _LAST)
     return headers
 
