@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextvars import ContextVar
 from types import MappingProxyType
 
 import pytest
@@ -98,6 +99,48 @@ async def test_closing_leaves_no_process():
     assert len(set(processes)) <= 2
     await offload.aclose()
     assert not any(map(running, processes))
+
+
+async def test_one_caller_leaves_a_worker_to_the_others(offload: Offload, monkeypatch: pytest.MonkeyPatch):
+    who = ContextVar("who", default="ann")
+    monkeypatch.setattr("dragoman.gateway.offload.identify_caller", who.get)
+
+    async def hog() -> None:
+        who.set("eve")
+        await offload.call(LONG, time.sleep, 19)
+
+    assert await offload.call(LONG, max, 1, 2) == 2  # a worker is there
+    hogs = [asyncio.create_task(hog()) for _ in range(8)]
+    await asyncio.sleep(0.1)
+    began = time.monotonic()
+    assert await offload.call(LONG, max, 1, 2) == 2
+    assert time.monotonic() - began < 15
+    assert not any(each.done() for each in hogs)
+    for each in hogs:
+        each.cancel()
+    await asyncio.gather(*hogs, return_exceptions=True)
+
+
+async def test_what_nobody_needs_is_given_up_in_time_and_goes_on(offload: Offload):
+    process = await offload.call(LONG, os.getpid)
+    began = time.monotonic()
+    assert await offload.attempt(0.1, time.sleep, 1.5) is None
+    assert await offload.attempt(60, os.getpid) == process  # it was not killed, and is waited for
+    assert time.monotonic() - began > 1
+    assert await offload.attempt(60, divmod, 1, 1) == (1, 0)
+    assert await offload.attempt(60, os._exit, 3) is None
+
+
+async def test_what_nobody_needs_waits_for_its_turn_only_shortly(offload: Offload, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("dragoman.gateway.offload.PATIENCE", 0.1)
+    await offload.call(LONG, os.getpid)
+    first = asyncio.create_task(offload.attempt(60, time.sleep, 15))
+    await asyncio.sleep(0.1)
+    began = time.monotonic()
+    assert [await offload.attempt(60, os.getpid) for _ in range(5)] == [None] * 5
+    assert time.monotonic() - began < 5
+    first.cancel()
+    await asyncio.wait({first})
 
 
 def test_a_worker_ends_with_a_gateway_that_was_killed():

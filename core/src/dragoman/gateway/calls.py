@@ -205,6 +205,12 @@ class CallRecord:
 _current: ContextVar[CallRecord | None] = ContextVar("call", default=None)
 
 
+def identify_caller() -> tuple[str, str, str] | None:
+    """Return who made the call that runs now; None outside of a call."""
+    record = _current.get()
+    return None if record is None else record.principal.identity
+
+
 class Calls:
     """Lets `most` calls run and as many more wait, and refuses the rest.
 

@@ -10,7 +10,7 @@ from typing import Final
 from dragoman.catalog import Catalog, Snapshot, quote_name
 from dragoman.dialect import Dialect
 from dragoman.errors import ColumnNotFound, DragomanError, InvalidSql, UnsafeSql
-from dragoman.gateway.offload import SHORT, Offload
+from dragoman.gateway.offload import Offload
 from dragoman.sql import Statement
 from dragoman.validators import ReadOnly, read
 
@@ -51,12 +51,8 @@ async def advise(
 async def _find_source(sql: str, dialect: Dialect, offload: Offload) -> str | None:
     if len(sql) > LONGEST:
         return None
-    try:
-        async with asyncio.timeout(STARTING):
-            # Always in a process: grammars are not made for threads, and eight translations take long.
-            return await offload.call(SHORT + len(sql), find_source, sql, dialect)
-    except (DragomanError, TimeoutError):
-        return None
+    # Always in a process: grammars are not made for threads, and eight translations take long.
+    return await offload.attempt(STARTING, find_source, sql, dialect)
 
 
 async def name_keyword(error: DragomanError, sql: str, catalog: Catalog) -> DragomanError | None:

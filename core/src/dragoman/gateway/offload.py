@@ -13,14 +13,18 @@ import resource
 import signal
 import struct
 import sys
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
 from types import MappingProxyType
 from typing import Any, BinaryIO, Final, TypeVar
+from weakref import WeakValueDictionary
 
 from dragoman.children import environment, limit_resource, serving_command
-from dragoman.errors import Busy, InvalidSql
+from dragoman.errors import Busy, DragomanError, InvalidSql
+from dragoman.gateway.calls import identify_caller
 from dragoman.pool import Pool
 from dragoman.processes import Process, Processes
+from dragoman.slots import Slots
 
 T = TypeVar("T")
 
@@ -30,7 +34,11 @@ SECONDS: Final = 5.0
 """Seconds that a piece of work may take."""
 IMPORTING: Final = 20.0
 """Seconds that a worker may take to start and to import its modules. This does not depend on a caller's text."""
-WORKERS: Final = 2
+WORKERS: Final = 3
+SHARE: Final = WORKERS - 1
+"""Workers that one caller may occupy, so that its statements do not hold up those of the others."""
+PATIENCE: Final = 2.0
+"""Seconds that work which nobody needs waits for its turn."""
 MEMORY: Final = 2 * 1024**3
 """Bytes of address space of a worker."""
 _HEAD: Final = struct.Struct(">I")
@@ -79,11 +87,14 @@ class _Workers(Processes[_Worker]):
 
 
 class Offload:
-    """Up to two worker processes, started on demand and kept. Closing it ends them."""
+    """A few worker processes, started on demand and kept. Closing it ends them."""
 
     def __init__(self, seconds: float = SECONDS) -> None:
         self._seconds = seconds + IMPORTING  # the worker itself limits the work to `seconds`
         self._workers = Pool(_Workers(seconds), WORKERS, "processes that read long statements")
+        self._shares: WeakValueDictionary[object, Slots] = WeakValueDictionary()
+        self._trying = asyncio.Lock()
+        self._tries: set[asyncio.Task[Any]] = set()
 
     async def call(self, size: int, function: Callable[..., T], *arguments: Any, **named: Any) -> T:
         """Return what `function` returns, or raise what it raises. `size`, in characters, decides where it runs.
@@ -102,8 +113,55 @@ class Offload:
         result: T = answer
         return result
 
+    async def attempt(self, seconds: float, function: Callable[..., T], *arguments: Any) -> T | None:
+        """Return what `function` returns in a worker, or None if that is not known within `seconds`, or fails.
+
+        Such work is done one after the other, for all callers together. What has begun goes on when nobody waits for it
+        any more: otherwise a worker that starts slowly would be killed and started again each time.
+        """
+        has_begun = asyncio.Event()
+
+        async def work() -> T | None:
+            async with self._trying:
+                has_begun.set()
+                try:
+                    return await self.call(SHORT + 1, function, *arguments)
+                except DragomanError:
+                    return None
+
+        task = asyncio.create_task(work())
+        self._tries.add(task)
+        task.add_done_callback(self._tries.discard)
+        try:
+            async with asyncio.timeout(min(seconds, PATIENCE)):
+                await has_begun.wait()
+            done, _ = await asyncio.wait({task}, timeout=seconds)
+            return task.result() if done and not task.cancelled() else None
+        except TimeoutError:
+            return None
+        finally:
+            if not has_begun.is_set():
+                task.cancel()
+
+    @asynccontextmanager
+    async def _share(self) -> AsyncGenerator[None]:
+        """Wait until the caller occupies less than its share of the workers."""
+        caller = identify_caller()
+        share = self._shares.get(caller)
+        if share is None:
+            share = self._shares[caller] = Slots(SHARE, self._busy)
+        async with share.hold(self._seconds):
+            yield
+
+    @staticmethod
+    def _busy(_: int) -> Busy:
+        return Busy(
+            f"{SHARE} of your long statements are being read.",
+            suggestion="Try again in a moment, or send fewer at once.",
+        )
+
     async def _answer(self, work: bytes) -> tuple[bool | None, Any]:
-        async with self._workers.lend(self._seconds) as worker:
+        async with self._share(), self._workers.lend(self._seconds) as worker:
             try:
                 return await worker.work(work, self._seconds)
             except (TimeoutError, *_GONE):
@@ -114,6 +172,9 @@ class Offload:
 
     async def aclose(self) -> None:
         """Kill the workers."""
+        for task in self._tries:
+            task.cancel()
+        await asyncio.gather(*self._tries, return_exceptions=True)
         await self._workers.aclose()
 
 
