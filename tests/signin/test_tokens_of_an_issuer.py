@@ -267,6 +267,23 @@ async def test_an_answer_without_keys_signs_nobody_in(issuer: Issuer, answer: An
         await named(issuer, issuer.token())
 
 
+@pytest.mark.parametrize("answer", [{}, {"keys": 1}, {"keys": None}, {"keys": {}}, {"error": "maintenance"}])
+async def test_an_answer_that_is_no_set_of_keys_counts_as_an_issuer_that_is_down(issuer: Issuer, answer: Any) -> None:
+    keys = issuer.answer
+    async with reading(issuer) as (tokens, clock):
+        issuer.answer = lambda *_: (200, answer)  # type: ignore[method-assign]
+        with pytest.raises(IssuerUnreachable):
+            await tokens.claims(issuer.token())
+        issuer.answer, clock.now = keys, clock.now + 2  # type: ignore[method-assign]
+        assert await tokens.claims(issuer.token())
+        issuer.answer = lambda *_: (200, answer)  # type: ignore[method-assign]
+        for _ in range(10):
+            clock.now += 3600
+            assert await tokens.claims(issuer.token())
+            with pytest.raises(IssuerUnreachable):
+                await tokens.claims(issuer.token(header={"kid": "new"}))
+
+
 async def test_a_redirect_is_not_followed(issuer: Issuer) -> None:
     issuer.answer = lambda *_: (302, {})  # type: ignore[method-assign]
     with pytest.raises(IssuerUnreachable):

@@ -89,11 +89,13 @@ class KeyCache:
 
     async def _fetch(self) -> None:
         try:
-            answer = await self._client.ask("GET", self._url, headers={"Accept": "application/json"})
+            given = (await self._client.ask("GET", self._url, headers={"Accept": "application/json"})).get("keys")
+            if not isinstance(given, list):  # a page about an outage, for instance
+                raise IssuerUnreachable(RETRY_AFTER)
         except IssuerUnreachable:
             self._failed = self._clock()
             raise
-        self._keys = _signing_keys(answer)
+        self._keys = _signing_keys(cast("list[object]", given))
         self._fetched = self._clock()
 
     async def aclose(self) -> None:
@@ -101,10 +103,8 @@ class KeyCache:
         await self._flight.aclose()
 
 
-def _signing_keys(answer: dict[str, Any]) -> list[Key]:
-    given: Any = answer.get("keys")
-    keys = cast("list[object]", given) if isinstance(given, list) else []
-    return [key for each in keys if (key := _signing_key(each)) is not None]
+def _signing_keys(given: list[object]) -> list[Key]:
+    return [key for each in given if (key := _signing_key(each)) is not None]
 
 
 def _signing_key(given: Any) -> Key | None:
