@@ -1,9 +1,11 @@
 """docs/running.md, followed: a file is edited, `dragoman reload` checks it, and the server takes it."""
 
+import os
 import signal
 import sqlite3
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -64,6 +66,27 @@ def test_a_changed_file_is_taken_by_itself_where_the_server_watches_it(folder: P
         assert "changed: databases.other" in logged(server, "configuration was")
         server.send_signal(signal.SIGTERM)
         server.communicate(timeout=60)
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device", "folder"])
+def test_what_is_no_file_neither_blocks_a_server_that_watches_it_nor_its_end(folder: Path, kind: str):
+    file = folder / "dragoman.toml"
+    right = file.read_text() + "[server]\nwatch = true\n"
+    file.write_text(right)
+    command = [sys.executable, "-m", "dragoman", "serve", "--transport", "http", "--port", "0"]
+    with subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, text=True) as server:
+        logged(server, "serving on")
+        file.rename(folder / "away")
+        {"pipe": lambda: os.mkfifo(file), "device": lambda: file.symlink_to("/dev/zero"), "folder": file.mkdir}[kind]()
+        time.sleep(2.5)  # it looks once a second
+        file.rename(folder / "odd")
+        file.write_text(right + '[databases.other]\nurl = "sqlite:///shop.db"\n')
+        try:
+            assert "changed: databases.other" in logged(server, "configuration was")
+            server.send_signal(signal.SIGTERM)
+            server.communicate(timeout=20)
+        finally:
+            server.kill()
 
 
 def test_a_process_that_is_not_there_is_told(folder: Path):

@@ -109,9 +109,16 @@ async def _watch(file: Path | None, before: bytes, changed: Callable[[], None]) 
 
 
 def _content(file: Path | None) -> bytes:
-    """Return a digest of the content; empty for a file that cannot be read now, for instance while it is replaced."""
+    """Return a digest of the content; empty for a file that cannot be read now, for instance while it is replaced.
+
+    A pipe or a device is never read: that could last forever, and the server could not end.
+    """
     try:
-        return sha256(file.read_bytes()).digest() if file is not None else b""
+        if file is None or not file.is_file():
+            return b""
+        # Without waiting, in case a pipe has taken its place by now.
+        with open(file, "rb", opener=lambda path, flags: os.open(path, flags | os.O_NONBLOCK)) as opened:
+            return sha256(opened.read()).digest()
     except OSError:
         return b""
 
