@@ -3,6 +3,7 @@ import subprocess
 import sys
 
 import pytest
+from dragoman.cli.check import LONGEST
 
 from .conftest import Dragoman
 
@@ -88,3 +89,27 @@ def test_each_answer_is_flushed_before_the_next_line_is_read() -> None:
             assert json.loads(process.stdout.readline())["code"] == code
         process.stdin.close()
         assert process.wait(timeout=30) == 0
+
+
+@pytest.mark.parametrize("end", [b"\n", b""])
+def test_a_line_that_is_too_long_gets_one_answer_and_is_not_kept(dragoman: Dragoman, end: bytes) -> None:
+    long = b'{"dialect": "sqlite", "sql": "SELECT 1"}' + b" " * 3 * LONGEST
+    good = b'{"dialect": "sqlite", "sql": "SELECT 1"}'
+    for lines in ([long, good], [good, long], [long[:LONGEST], good], [good]):
+        outcome = dragoman("check", "--jsonl", stdin=b"\n".join(lines) + end)
+        allowed = [json.loads(line)["allow"] for line in outcome.out.splitlines()]
+        assert allowed == [len(line) < LONGEST for line in lines]
+
+
+@pytest.mark.parametrize("command", [["check", "-", "--dialect", "sqlite"], ["query", "shop", "-"]])
+def test_a_stdin_that_never_ends_is_too_long_a_statement(command: list[str]) -> None:
+    with open("/dev/zero", "rb") as zero:
+        process = subprocess.run(
+            [sys.executable, "-m", "dragoman", *command, "--url", "shop=sqlite:///nowhere.db"],
+            stdin=zero,
+            capture_output=True,
+            check=False,
+            timeout=60,
+        )
+    assert (process.returncode, process.stdout) == (1, b"")
+    assert b"INVALID_SQL" in process.stderr

@@ -5,13 +5,16 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, BinaryIO, Final
 
-from dragoman.cli.common import add_json_argument, add_source_arguments, in_our_words
+from dragoman.cli.common import add_json_argument, add_source_arguments, in_our_words, read_sql
 from dragoman.cli.output import put
 from dragoman.config.readers import is_mapping
 from dragoman.errors import DialectError, DragomanError, InternalError, ParameterError
 
+LONGEST: Final = 1024 * 1024
+"""The most bytes of a line of JSON. Escapes make a statement up to twelve times as long."""
 EXAMPLES = """\
 examples:
   dragoman check 'select 1' --dialect sqlite
@@ -45,7 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
             suggestion="Add --dialect; `dragoman dialects` lists what is installed.",
         )
     judge.check_dialect(arguments.dialect)
-    verdict = judge.verdict({"sql": sys.stdin.read() if arguments.sql == "-" else arguments.sql})
+    verdict = judge.verdict({"sql": read_sql(arguments.sql)})
     if arguments.json:
         print(json.dumps(verdict))
     elif verdict["allow"]:
@@ -56,10 +59,20 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _judge_lines(judge: Judge) -> int:
-    for line in sys.stdin.buffer:
+    for line in _lines(sys.stdin.buffer):
         sys.stdout.write(json.dumps(judge.line(line)) + "\n")
         sys.stdout.flush()
     return 0
+
+
+def _lines(stream: BinaryIO) -> Iterator[bytes]:
+    """Yield the lines of a stream, and an empty one for each that is longer than any statement."""
+    while line := stream.readline(LONGEST):
+        if len(line) == LONGEST and not line.endswith(b"\n"):
+            while (rest := stream.readline(LONGEST)) and not rest.endswith(b"\n"):
+                pass
+            line = b""
+        yield line
 
 
 class Judge:

@@ -118,6 +118,13 @@ def _check_file(path: Path) -> None:
         )
 
 
+def read_sql(given: str) -> str:
+    """Return the SQL of an argument; of stdin if it is `-`, which may never end: no more than is sure to be refused."""
+    from dragoman.sql.text import MAX_BYTES
+
+    return sys.stdin.read(MAX_BYTES + 1) if given == "-" else given
+
+
 def run_async(work: Coroutine[Any, Any, T]) -> T:
     """Run asynchronous work. SIGINT and SIGTERM cancel it first, so that no work goes on in a database."""
     import asyncio

@@ -18,6 +18,7 @@ from dragoman.cli.common import (
     add_param_argument,
     add_source_arguments,
     load_configuration,
+    read_sql,
     resolve_database,
     run_async,
     start_logging,
@@ -109,7 +110,7 @@ async def _receive_all(
     from dragoman.gateway import Gateway
     from dragoman.model import Limits
 
-    sql = sys.stdin.read() if arguments.sql == "-" else arguments.sql
+    sql = read_sql(arguments.sql)
     ceiling = Limits(max_rows=ANY_SIZE, max_bytes=ANY_SIZE, timeout=arguments.timeout)
     async with (
         Gateway.open(configuration) as gateway,

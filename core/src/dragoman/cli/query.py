@@ -13,6 +13,7 @@ from dragoman.cli.common import (
     add_param_argument,
     add_source_arguments,
     load_configuration,
+    read_sql,
     resolve_database,
     run_async,
     start_logging,
@@ -89,7 +90,7 @@ async def _query(configuration: Configuration, database: str, arguments: argpars
     async with Gateway.open(configuration) as gateway:
         return await gateway.query(
             database,
-            sys.stdin.read() if arguments.sql == "-" else arguments.sql,
+            read_sql(arguments.sql),
             [parameter(value) for value in arguments.param],
             limit=arguments.limit,
             timeout=arguments.timeout,
