@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -165,6 +166,19 @@ async def test_a_caller_who_keeps_nothing_any_more_has_no_folder(tmp_path: Path)
     assert not folders[1].exists()
     await store.keep(ADA, "x", "shop", (), _stream)
     assert store.folder_of(ADA).is_dir()
+    await store.aclose()
+
+
+@pytest.mark.parametrize("removed", ["process-*", "."])
+async def test_results_are_kept_again_after_somebody_removed_the_folder(tmp_path: Path, removed: str):
+    base = tmp_path / "results"
+    store = Store(base, BOUNDS)
+    for turn in range(3):
+        await store.keep(ADA, f"x{turn}", "shop", OF, _stream)
+        assert list(store.folder_of(ADA).iterdir()) == []
+        assert store.find(ADA, f"x{turn}").status == "complete"
+        for folder in base.glob(removed) if removed != "." else (base,):
+            shutil.rmtree(folder)
     await store.aclose()
 
 

@@ -369,9 +369,10 @@ class Store:
     def folder_of(self, principal: Principal) -> Path:
         """Return a caller's own folder, which holds nothing of other callers. May block for a moment."""
         owner = principal.identity
-        if owner not in self._folders:
-            self._folders[owner] = Path(tempfile.mkdtemp(prefix="tables-", dir=self._ready_folder()))
-        return self._folders[owner]
+        folder = self._folders.get(owner)
+        if folder is None or not folder.is_dir():
+            folder = self._folders[owner] = Path(tempfile.mkdtemp(prefix="tables-", dir=self._ready_folder()))
+        return folder
 
     def of(self, principal: Principal) -> tuple[Kept, ...]:
         """Return a caller's results."""
@@ -422,7 +423,8 @@ class Store:
 
     def _ready_folder(self) -> Path:
         with self._making:  # two first results may arrive at once, each in a thread
-            if self._folder is None:
+            if self._folder is None or not self._folder.is_dir():  # somebody may have tidied up
+                self._unlock()
                 self._folder = self._own_folder()
             return self._folder
 
@@ -449,6 +451,9 @@ class Store:
                 await self._drop(kept)
         if self._folder is not None:
             await asyncio.to_thread(tidy, self._folder, self._oldest())
+        self._unlock()
+
+    def _unlock(self) -> None:
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
