@@ -1,15 +1,21 @@
 """What holds for every test of the workspace: examples of property tests, and the lanes tests run in."""
 
+import asyncio
 import inspect
 import os
+import pickle
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
 from functools import cache
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 import pytest
+from dragoman.gateway import hints, offload
 from hypothesis import settings
 from xdist.scheduler import LoadFileScheduling
 
@@ -78,14 +84,52 @@ GENERATORS = frozenset(
 """Modules that send a server a generated corpus: minutes of both processors, so they are in the lane `full`."""
 TRINO = ("plugins/trino/", "tests/matrix/", "tests/differential/", "tests/fuzz/", "tests/routing/")
 """Folders whose tests share a Trino server, and so a process."""
+FIND_SOURCE = hints._find_source  # pyright: ignore[reportPrivateUsage]
+
+
+class SharedOffload:
+    """A process that finds the hints of a whole run. Each of thousands of gateways would start one of its own."""
+
+    def __init__(self, pool: ProcessPoolExecutor) -> None:
+        self._pool = pool
+        pool.submit(int)  # starts it now, so that no test finds it among what the test has started
+
+    async def attempt(self, seconds: float, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Return what a function returns, however long that takes on a busy machine."""
+        work = offload._pickle(_Called(function, arguments))  # pyright: ignore[reportPrivateUsage]
+        if work is None:
+            return function(*arguments)
+        try:
+            return await asyncio.wrap_future(self._pool.submit(pickle.loads, work))
+        except ImportError:  # a plugin that only this process can import
+            return function(*arguments)
+
+
+@dataclass
+class _Called:
+    """A call that is made where it is unpickled."""
+
+    function: Callable[..., Any]
+    arguments: tuple[Any, ...]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return self.function, self.arguments
 
 
 @pytest.fixture(scope="session", autouse=True)
-def patient_hints() -> Iterator[None]:
-    """Gives each error its hint, however slowly a busy machine starts the process that finds it."""
-    from dragoman.gateway import hints
+def shared_hints() -> Iterator[None]:
+    """Finds the hints of every test in one process."""
+    with ProcessPoolExecutor(1, get_context("spawn")) as pool, pytest.MonkeyPatch.context() as patched:
+        shared: Any = SharedOffload(pool)
+        patched.setattr(hints, "_find_source", lambda sql, dialect, _: FIND_SOURCE(sql, dialect, shared))
+        yield
 
+
+@pytest.fixture(scope="module")
+def hints_of_each_gateway(shared_hints: None) -> Iterator[None]:
+    """Finds hints as a server does, in a process of the gateway's own."""
     with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(hints, "_find_source", FIND_SOURCE)
         patched.setattr(hints, "STARTING", 60.0)
         yield
 

@@ -19,6 +19,8 @@ from dragoman.tools import Toolbox
 from dragoman_trino.testing.fixtures import trino_server
 from pauses import failures, sqlite_file
 
+pytestmark = pytest.mark.usefixtures("hints_of_each_gateway")
+
 __all__ = ["trino_server"]
 
 SCRIPT = """

@@ -3,6 +3,8 @@
 import pytest
 from dragoman import DragomanError, Gateway
 
+pytestmark = pytest.mark.usefixtures("hints_of_each_gateway")
+
 
 async def hint(gateway: Gateway, sql: str) -> str:
     with pytest.raises(DragomanError) as raised:
