@@ -169,6 +169,12 @@ async def test_it_is_refused(issuer: Issuer, how: str) -> None:
         await named(issuer, REFUSED[how](issuer))
 
 
+@pytest.mark.parametrize(("claim", "said"), [("exp", "when it expires"), ("nbf", "when it begins")])
+async def test_which_time_is_wrong_is_said(issuer: Issuer, claim: str, said: str) -> None:
+    with pytest.raises(InvalidToken, match=said):
+        await named(issuer, sign({"alg": "RS256", "kid": "rsa"}, issuer.claims() | {claim: "soon"}, KEYS["rsa"]))
+
+
 async def test_a_token_without_a_kid_needs_a_single_key(issuer: Issuer) -> None:
     assert await named(issuer, issuer.token("ES256", header={"kid": None}))
 

@@ -39,6 +39,18 @@ def test_python_m_dragoman_is_the_same_program() -> None:
     assert result.stdout.startswith("dragoman ")
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no full device")
+@pytest.mark.parametrize("arguments", [["dialects"], ["check", "SELECT 1", "--dialect", "sqlite", "--json"]])
+def test_output_that_cannot_be_written_is_no_bug(arguments: list[str]) -> None:
+    with Path("/dev/full").open("w") as full:
+        program = [sys.executable, "-m", "dragoman", *arguments]
+        result = subprocess.run(program, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert result.returncode == 1
+    assert result.stderr == (
+        "INTERNAL_ERROR: The output cannot be written (No space left on device).\nWrite it elsewhere.\n"
+    )
+
+
 # databases, describe, dialects
 
 

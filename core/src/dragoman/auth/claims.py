@@ -90,8 +90,10 @@ def _check_time(claims: Mapping[str, Any], *, required: bool) -> float:
     now = time.time()
     expires = claims.get("exp", None if required else now + SKEW)
     begins = claims.get("nbf", now)
-    if not _is_number(expires) or not _is_number(begins):
+    if not _is_number(expires):
         raise InvalidToken("This token does not say when it expires.")
+    if not _is_number(begins):
+        raise InvalidToken("This token does not say when it begins to be valid.")
     if not expires > now - SKEW:
         raise InvalidToken("This token has expired.")
     if not begins <= now + SKEW:

@@ -71,7 +71,9 @@ def main(argv: Sequence[str] | None = None) -> None:
         print(f"dragoman {VERSION}")
         sys.exit(0)
     try:
-        sys.exit(_run(given))
+        code = _run(given)
+        sys.stdout.flush()  # here, where a full disk can be told
+        sys.exit(code)
     except DragomanError as error:
         report(error)
         sys.exit(USAGE if isinstance(error, ConfigurationError | UnknownDatabase | DialectError) else 1)
@@ -82,11 +84,20 @@ def main(argv: Sequence[str] | None = None) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     except Exception as error:
-        import logging
-
-        logging.getLogger(__name__).exception("the command line failed")
-        report(InternalError(f"dragoman failed ({type(error).__name__}).", suggestion=_BUG))
+        report(_explain(error))
         sys.exit(1)
+
+
+def _explain(error: Exception) -> InternalError:
+    """Return the error for what no command expects, and log it."""
+    import errno
+    import logging
+
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python would report it again
+        return InternalError(f"The output cannot be written ({error.strerror}).", suggestion="Write it elsewhere.")
+    logging.getLogger(__name__).exception("the command line failed")
+    return InternalError(f"dragoman failed ({type(error).__name__}).", suggestion=_BUG)
 
 
 def report(error: DragomanError) -> None:
