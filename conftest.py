@@ -121,7 +121,9 @@ def shared_hints() -> Iterator[None]:
     """Finds the hints of every test in one process."""
     with ProcessPoolExecutor(1, get_context("spawn")) as pool, pytest.MonkeyPatch.context() as patched:
         shared: Any = SharedOffload(pool)
-        patched.setattr(hints, "_find_source", lambda sql, dialect, _: FIND_SOURCE(sql, dialect, shared))
+        patched.setattr(
+            hints, "_find_source", lambda sql, dialect, seconds, _: FIND_SOURCE(sql, dialect, seconds, shared)
+        )
         yield
 
 

@@ -53,6 +53,13 @@ async def test_a_translation_that_fails_is_not_advised_again(gateway: Gateway):
     assert "from_dialect" not in raised.value.suggestion
 
 
+async def test_a_hint_is_left_out_where_the_answer_is_wanted_before(gateway: Gateway):
+    """A process that finds it starts in more than a hundredth of a second, and the answer does not wait for it."""
+    with pytest.raises(DragomanError) as raised:
+        await gateway.query("shop", "SELECT name FROM customers WHERE name ILIKE 'a%'", timeout=0.01)
+    assert "from_dialect" not in raised.value.suggestion
+
+
 async def test_a_condition_of_a_tool_that_translates_nothing_gets_no_such_advice(gateway: Gateway):
     with pytest.raises(DragomanError) as raised:
         await gateway.sample("shop", "customers", where="name ILIKE 'a%'")

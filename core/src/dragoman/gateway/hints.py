@@ -29,11 +29,12 @@ _NEAR: Final = re.compile(r"""\bnear ["'](\w+)""")
 
 
 async def advise(
-    error: DragomanError, sql: str, catalog: Catalog, dialect: Dialect, offload: Offload | None
+    error: DragomanError, sql: str, catalog: Catalog, dialect: Dialect, seconds: float, offload: Offload | None
 ) -> DragomanError:
     """Return the error about a statement that was refused, with what its writer may have meant, if that is known.
 
-    `offload`: finds the SQL that it is written in; None if its writer cannot name one.
+    `seconds`: how long the writer waits. `offload`: finds the SQL that the statement is written in; None if its writer
+    cannot name one.
     """
     if not isinstance(error, InvalidSql | UnsafeSql):
         return error
@@ -43,16 +44,16 @@ async def advise(
         return named
     if isinstance(error, InvalidSql) and (misplaced := _find_comma(sql, dialect)):
         return error.replace(suggestion=misplaced)
-    source = None if offload is None else await _find_source(sql, dialect, offload)
+    source = None if offload is None else await _find_source(sql, dialect, seconds, offload)
     hint = f'It reads as {source}: pass `from_dialect` "{source}" to have it translated.'
     return error if source is None else error.replace(suggestion=f"{hint} {error.suggestion}".strip())
 
 
-async def _find_source(sql: str, dialect: Dialect, offload: Offload) -> str | None:
+async def _find_source(sql: str, dialect: Dialect, seconds: float, offload: Offload) -> str | None:
     if len(sql) > LONGEST:
         return None
     # Always in a process: grammars are not made for threads, and eight translations take long.
-    return await offload.attempt(STARTING, find_source, sql, dialect)
+    return await offload.attempt(min(seconds, STARTING), find_source, sql, dialect)
 
 
 async def name_keyword(error: DragomanError, sql: str, catalog: Catalog) -> DragomanError | None:

@@ -493,12 +493,12 @@ class OpenDatabase:
             )
         return done.sql, [params[number - 1] for number in done.order], done.notices
 
-    async def advise(self, error: DragomanError, sql: str, *, translates: bool) -> DragomanError:
-        """Return the error about a statement that was refused, with a hint for its writer if there is one.
+    async def advise(self, error: DragomanError, sql: str, seconds: float, *, translates: bool) -> DragomanError:
+        """Return the error about a statement that was refused, with a hint for its writer if one is found in time.
 
         `translates`: the writer may name the SQL of the statement.
         """
-        return await advise(error, sql, self.catalog, self.dialect, self._offload if translates else None)
+        return await advise(error, sql, self.catalog, self.dialect, seconds, self._offload if translates else None)
 
     async def aclose(self) -> None:
         """End running work and release everything. A part that fails or hangs does not keep the others open."""

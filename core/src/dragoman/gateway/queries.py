@@ -96,7 +96,7 @@ class Query:
         except DragomanError as error:
             opened.health.saw(error)
             if from_dialect is None:
-                error = await opened.advise(error, sql, translates=tool in TRANSLATING)
+                error = await opened.advise(error, sql, limits.timeout, translates=tool in TRANSLATING)
             raise _about(error, translated) from None
         request = Request(
             statement=statement.text,
