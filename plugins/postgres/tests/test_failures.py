@@ -22,6 +22,7 @@ FAILURES = [
     ("SELECT * FROM nowhere.nope", TableNotFound, "nowhere.nope", "nowhere"),
     ("SELECT relname, nope FROM pg_class", ColumnNotFound, "nope", "nope"),
     ("SELECT c.nope FROM pg_class c", ColumnNotFound, "c.nope", "c.nope"),
+    ("SELECT 1 FROM pg_class JOIN pg_index USING (nope)", ColumnNotFound, "nope", None),
     ('SELECT "No pe" FROM pg_class', ColumnNotFound, "No pe", '"No pe"'),
     ("SELECT 'Zoë \U0001f600', nope", ColumnNotFound, "nope", "nope"),
     ("SELECT oid FROM pg_class WHERE ORDER BY 1", InvalidSql, None, "ORDER"),

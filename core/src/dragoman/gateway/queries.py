@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import aclosing, asynccontextmanager
@@ -25,6 +26,7 @@ from dragoman.errors import (
 from dragoman.gateway.calls import CallRecord
 from dragoman.gateway.confining import UNFIT, ConfinedStatement, fails
 from dragoman.gateway.failures import explain, have_lost
+from dragoman.gateway.hints import PATIENCE
 from dragoman.gateway.opened import OpenDatabase
 from dragoman.model import LOCAL, Database, Encoded, ExplainOptions, Limits, Plan, Principal, Request, RowStream
 from dragoman.results import Bounded, Collected, Collector, check_columns, check_stream
@@ -38,7 +40,7 @@ TRANSLATING = (TOOL, "explain_query")
 """The tools that take `from_dialect`."""
 NO_TAGS = Request(statement="").tags
 _CHANGED = "A table has changed since its columns were read. Send the query again."
-_BROKEN = "A view that the statement reads names something that does not exist."
+_BROKEN = "A view that the statement reads names something that does not exist, or does not fit the statement."
 _TELL = "Tell the owner of the database, or read other relations."
 _NO_PLAN = (
     "The query reads tables of which you may see only a part. The database compiles it, but its plan is not shown."
@@ -122,7 +124,9 @@ class Query:
         """
         confiner, text = self.opened.confiner, self.statement.text
         if self.opened.delegation is not None:
-            await self._run("estimate_cost", self.opened.executor.estimate_cost, self.request)  # asks for rights, too
+            cost = await self._run("estimate_cost", self.opened.executor.estimate_cost, self.request)
+            if cost is None:  # it asks for rights, too, but not every dialect has it
+                await self._run("prepare", self.opened.executor.prepare, self.request)
         elif self.confined is not None and confiner is not None and text not in confiner.compiling:
             await self._run("prepare", self.opened.executor.prepare, self.request)
             confiner.compiling.add(text)
@@ -274,12 +278,20 @@ class Query:
                 return _about(told.replace(suggestion=_CHANGED), self.sql)
             if unfit := await self._find_unfit(self.confined, told, method):
                 return _about(unfit, self.sql)
-        if opened.places.hides and self.confined is None and _names_other(told, self.statement.text):
-            return InvalidSql(_BROKEN, suggestion=_TELL)
+        shows_value = isinstance(told, QueryError) and told.offset is None
+        suspect = shows_value or _names_other(told, self.statement.text)
+        if suspect and opened.places.hides and await self._shows_more():
+            return _about(fails() if shows_value else InvalidSql(_BROKEN, suggestion=_TELL), self.sql)
         relations = partial(opened.judge.relations, self.statement)
-        if isinstance(told, QueryError) and opened.places.hides and await opened.catalog.show_more(await relations()):
-            return fails()
         return _about(await explain(told, self.statement, opened.catalog, relations), self.sql)
+
+    async def _shows_more(self) -> bool:
+        """Return whether a view of the statement reads what its caller does not see, or if that is not known soon."""
+        try:
+            async with asyncio.timeout(PATIENCE):
+                return await self.opened.catalog.show_more(await self.opened.judge.relations(self.statement))
+        except (DragomanError, TimeoutError):
+            return True
 
     async def _find_unfit(self, confined: ConfinedStatement, error: DragomanError, method: str) -> DragomanError | None:
         """Return the error for filters and masks that the database cannot compile. None: the statement is at fault.
@@ -303,9 +315,15 @@ class Query:
 
 
 def _names_other(error: DragomanError, written: str) -> bool:
-    """Return whether a name that was not found is not in the statement: a view that the statement reads has it."""
-    names = re.findall(r"\w+", error.identifier or "") if isinstance(error, NotFound | InvalidSql) else []
-    return any(name.casefold() not in written.casefold() for name in names)
+    """Return whether an error names something that is not in the statement: a view that it reads may have the name."""
+    if not isinstance(error, NotFound | InvalidSql):
+        return False
+    told = " ".join((error.identifier or "", *re.findall(r'"([^"]+)"', error.message)))
+    return not _words(told) <= _words(written)
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(re.findall(r"\w+", text.casefold()))
 
 
 def _too_dear(most: float, allowed: str) -> CostExceeded:

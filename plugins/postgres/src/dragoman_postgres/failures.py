@@ -123,7 +123,9 @@ _REMEDIES = (
 _OTHER = (QueryError, "Check the query; the message is the database's own.")
 _NAMED: dict[type[DragomanError], re.Pattern[str]] = {
     TableNotFound: re.compile(r'relation "(.+)" does not exist'),
-    ColumnNotFound: re.compile(r'column "?(.{1,300}?)"? (?:of relation .{1,300})?(?:does not exist|not found)'),
+    ColumnNotFound: re.compile(
+        r'column "?(.{1,300}?)"? (?:of relation .{1,300}|specified in USING clause )?(?:does not exist|not found)'
+    ),
     SchemaNotFound: re.compile(r'schema "(.+)" does not exist'),
 }
 MOST_WORDS = 2_000

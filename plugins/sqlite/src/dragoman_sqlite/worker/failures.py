@@ -12,6 +12,7 @@ _NO_SUCH = re.compile(
     r"no such (table|column|function|module|collation sequence|index): (.+?)(?: - should this be.*)?$"
 )
 _QUOTED_TEXT = re.compile(r'no such column: ".*" - should this be')
+_AMBIGUOUS = re.compile(r"ambiguous column name: (.+)")
 _MISUSED = re.compile(r"misuse of (?:aliased )?(aggregate|window function)")
 _OF_MISUSE = {
     "aggregate": "Use an aggregate in the selected columns or in HAVING, not in WHERE.",
@@ -97,6 +98,8 @@ def _sql_error(error: apsw.SQLError, sql: str, *, running: bool) -> Failed:
         return Failed(
             _NOT_FOUND.get(kind, "InvalidSql"), f"no such {kind}: {name}", hint, identifier=name, offset=offset
         )
+    if ambiguous := _AMBIGUOUS.match(message):
+        return Failed("InvalidSql", message, identifier=ambiguous[1], offset=offset)
     misused = _MISUSED.match(message)
     hint = _OF_MISUSE[misused[1]] if misused else ""
     return Failed("QueryError" if running else "InvalidSql", message, hint, offset=offset)
