@@ -71,3 +71,13 @@ def test_a_policy_gives_only_what_is_there():
     assert permission
     assert permission.whole
     assert not permission.always
+
+
+HIDDEN_COLUMNS = Table(relation=Relation("report", "main"), type="view", columns=())
+SPEAKING = [{"columns": ("id",)}, {"deny_columns": ("*.ssn",)}, {"masks": {"*.ssn": "null"}}]
+
+
+@pytest.mark.parametrize("given", SPEAKING)
+def test_a_view_whose_columns_are_not_known_is_not_granted_by_columns(given: dict[str, Any]):
+    assert grants(given).on(HIDDEN_COLUMNS) is None
+    assert grants(ALL).on(HIDDEN_COLUMNS)

@@ -174,6 +174,8 @@ class Grants:
         columns = self._columns(granting, table)
         if not granting or (table.columns and not columns):
             return None
+        if not table.columns and any(map(_speaks_of_columns, granting)):
+            return None  # its columns are not known, as those of a view that the engine hides
         if any(grant.confines for grant in naming) and (self._dialect.confine is None or not columns):
             return None  # the dialect could not confine callers to a part of it
         patterns = (pattern for grant in granting for pattern in grant.tables if pattern.exact)
