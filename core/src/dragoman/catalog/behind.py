@@ -69,7 +69,7 @@ class Behind:
         try:
             query = defining_query(view.definition, dialect.sqlglot, dialect.lexicon)
             written = query.relations()
-            if not all(dialect.is_known_in_view(each) for each in written):
+            if query.facts.versions or not all(dialect.is_known_in_view(each) for each in written):
                 return None
             tables = [self._lookup(each) for each in written]
         except DragomanError:

@@ -38,7 +38,7 @@ class GrantedPlaces(Places):
 
     def __init__(self, database: Database, dialect: Dialect, deciders: Sequence[Decider]) -> None:
         self._deciders = deciders
-        self._rows: frozenset[Relation] = frozenset()
+        self._rows: frozenset[tuple[str | None, str]] = frozenset()
         self._row_names: frozenset[str] = frozenset()
         super().__init__(database, dialect, hides=True)
 
@@ -50,10 +50,11 @@ class GrantedPlaces(Places):
         """
         types = self._dialect.loaded_rules.types
         own = (table.relation for table in seen.tables if types and not table.system)
-        self._rows = frozenset(relation for relation in own if relation not in granted)
+        hidden = [relation for relation in own if relation not in granted]
+        self._rows = frozenset((row.schema, row.name) for row in hidden)
         searched = {schema.name for schema in seen.known_schemas if schema.search_order is not None}
         visible = types.union(relation.name for relation in granted)
-        self._row_names = frozenset(row.name for row in self._rows if row.schema in searched) - visible
+        self._row_names = frozenset(row.name for row in hidden if row.schema in searched) - visible
 
     def _is_of_hidden_rows(self, text: str) -> bool:
         parts = parse_name(text.rstrip("[]"), self._dialect.lexicon) if self._rows else None
@@ -62,7 +63,7 @@ class GrantedPlaces(Places):
         name = parts[-1].text
         if len(parts) == 1:
             return name in self._row_names
-        return any(row.name == name and row.schema == parts[-2].text for row in self._rows)
+        return (parts[-2].text, name) in self._rows
 
     def clean(self, error: DragomanError, written: str) -> DragomanError:
         """Return an error of the database without names from outside, among them types of hidden relations' rows.
@@ -70,8 +71,8 @@ class GrantedPlaces(Places):
         A name that the statement has stays: if it meant such a type, the statement would have been refused.
         """
         told = super().clean(error, written)
-        statement = written.casefold()
-        names = {name for name in self._row_names if name in told.message and name.casefold() not in statement}
+        words = _words(written)
+        names = {name for name in self._row_names if name in told.message and not _words(name) <= words}
         if not names:
             return told
         return told.replace(message=_TYPES.sub(lambda found: _without(found[0], names), told.message))
@@ -176,7 +177,6 @@ class GrantedCatalog(Catalog):
             return self._snapshot
         await self._check(seen)
         permissions = await self._decide(seen)
-        self.places.hide(seen, permissions)
         self.places.settle(schema.name for schema in seen.known_schemas if schema.system)
         left = await in_thread_if_many(len(seen.tables), self._reduce_all, seen, permissions)
         self._namespace = seen.namespace
@@ -191,6 +191,7 @@ class GrantedCatalog(Catalog):
 
         These are the filters of comments and of texts, and the names of all relations.
         """
+        self.places.hide(seen, permissions)
         texts = Texts(self._dialect, hides=_hides(seen.tables, permissions))
         comments = Comments(seen.tables, permissions)
         granted = (table for table in seen.tables if table.relation in permissions)
@@ -238,6 +239,10 @@ class GrantedCatalog(Catalog):
         if table.type in VIEWS:
             return await self._behind(table)
         return () if table.partition_of is None else (table.partition_of,)
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(re.findall(r"[\w$]+", text.casefold()))
 
 
 def _without(text: str, names: Iterable[str]) -> str:

@@ -142,11 +142,12 @@ class Granting:
             return
         permissions = await self._catalog.permissions()
         for written, table in (await self._whole.find_tables(versions)).items():
-            if table is None or not permissions[table.relation].always:
+            permission = permissions.get(table.relation) if table else None
+            if permission is None or not permission.always:
                 raise Unsupported(
                     f"Versions of {quote_foreign(written.name)} cannot be read: they may have columns that you do not"
                     " see.",
-                    suggestion="Leave FOR ... AS OF out.",
+                    suggestion="Read the table as it is now.",
                 )
 
     async def _check_types(self, parsed: ParsedStatement) -> None:
