@@ -8,6 +8,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from functools import cache
 from multiprocessing import get_context
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from dragoman.errors import DragomanError
 from dragoman.gateway import hints, offload
 from hypothesis import settings
 from xdist.scheduler import LoadFileScheduling
@@ -103,6 +105,8 @@ class SharedOffload:
             return await asyncio.wrap_future(self._pool.submit(pickle.loads, work))
         except ImportError:  # a plugin that only this process can import
             return function(*arguments)
+        except (DragomanError, BrokenProcessPool):
+            return None
 
 
 @dataclass

@@ -72,7 +72,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         sys.exit(0)
     try:
         code = _run(given)
-        sys.stdout.flush()  # here, where a full disk can be told
+        if sys.stdout is not None:  # as it is where nobody opened it
+            sys.stdout.flush()  # here, where a full disk can be told
         sys.exit(code)
     except DragomanError as error:
         report(error)
@@ -81,11 +82,15 @@ def main(argv: Sequence[str] | None = None) -> None:
         sys.exit(INTERRUPTED)
     except BrokenPipeError:
         # The reader of our output has left. Python would report this again while flushing at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _discard_output()
         sys.exit(1)
     except Exception as error:
         report(_explain(error))
         sys.exit(1)
+
+
+def _discard_output() -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
 def _explain(error: Exception) -> InternalError:
@@ -93,10 +98,10 @@ def _explain(error: Exception) -> InternalError:
     import errno
     import logging
 
-    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python would report it again
-        return InternalError(f"The output cannot be written ({error.strerror}).", suggestion="Write it elsewhere.")
     logging.getLogger(__name__).exception("the command line failed")
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO):
+        _discard_output()  # Python would report it again
+        return InternalError(f"The output cannot be written ({error.strerror}).", suggestion="Write it elsewhere.")
     return InternalError(f"dragoman failed ({type(error).__name__}).", suggestion=_BUG)
 
 

@@ -66,12 +66,11 @@ def _judge_lines(judge: Judge) -> int:
 
 
 def _lines(stream: BinaryIO) -> Iterator[bytes]:
-    """Yield the lines of a stream, and an empty one for each that is longer than any statement."""
+    """Yield the lines of a stream; of one that is longer than any statement, its beginning."""
     while line := stream.readline(LONGEST):
         if len(line) == LONGEST and not line.endswith(b"\n"):
             while (rest := stream.readline(LONGEST)) and not rest.endswith(b"\n"):
                 pass
-            line = b""
         yield line
 
 
@@ -90,6 +89,10 @@ class Judge:
 
     def line(self, line: bytes) -> dict[str, Any]:
         """Judge one line of JSON, whatever it contains."""
+        if len(line) >= LONGEST:
+            return _refusal(
+                ParameterError(f"This line has more than {LONGEST} bytes.", suggestion="Send a shorter one.")
+            )
         try:
             return self.verdict(json.loads(line))
         except (ValueError, RecursionError):

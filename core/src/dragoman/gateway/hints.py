@@ -42,7 +42,7 @@ async def advise(
         return error.replace(suggestion=f"Send the statement alone, without Markdown's {_FENCE}.")
     if named := await name_keyword(error, sql, catalog):
         return named
-    if isinstance(error, InvalidSql) and (misplaced := _find_comma(sql, dialect)):
+    if isinstance(error, InvalidSql) and (misplaced := _find_comma(sql, dialect, error.offset or 0)):
         return error.replace(suggestion=misplaced)
     source = None if offload is None else await _find_source(sql, dialect, seconds, offload)
     hint = f'It reads as {source}: pass `from_dialect` "{source}" to have it translated.'
@@ -76,8 +76,11 @@ async def name_keyword(error: DragomanError, sql: str, catalog: Catalog) -> Drag
     return error.replace(suggestion=f"{found} is a keyword. To use it as a name, write {quoted}.")
 
 
-def _find_comma(sql: str, dialect: Dialect) -> str | None:
-    """Return what to do about a comma that nothing follows. sqlglot reads over it, as few databases do."""
+def _find_comma(sql: str, dialect: Dialect, offset: int) -> str | None:
+    """Return what to do about a comma that nothing follows. sqlglot reads over it, as few databases do.
+
+    `offset`: what stands before it, the database could read.
+    """
     if len(sql) > LONGEST:
         return None
     try:
@@ -85,6 +88,8 @@ def _find_comma(sql: str, dialect: Dialect) -> str | None:
     except DragomanError:
         return None
     for each, after in pairwise(tokens):
+        if after.end < offset:
+            continue
         if each.text == after.text == ",":
             return "Remove one of the two commas that follow each other."
         if each.text == "," and after.text.lower() in _AFTER_COMMA:

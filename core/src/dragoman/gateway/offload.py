@@ -114,7 +114,7 @@ class Offload:
         return result
 
     async def attempt(self, seconds: float, function: Callable[..., T], *arguments: Any) -> T | None:
-        """Return what `function` returns in a worker, or None if that is not known within `seconds`, or fails.
+        """Return what `function` returns in a worker; None if it raises a `DragomanError`, or takes `seconds`.
 
         Such work is done one after the other, for all callers together. What has begun goes on when nobody waits for it
         any more: otherwise a worker that starts slowly would be killed and started again each time.
@@ -132,10 +132,12 @@ class Offload:
         task = asyncio.create_task(work())
         self._tries.add(task)
         task.add_done_callback(self._tries.discard)
+        clock = asyncio.get_running_loop().time
+        end = clock() + seconds
         try:
             async with asyncio.timeout(min(seconds, PATIENCE)):
                 await has_begun.wait()
-            done, _ = await asyncio.wait({task}, timeout=seconds)
+            done, _ = await asyncio.wait({task}, timeout=max(0, end - clock()))
             return task.result() if done and not task.cancelled() else None
         except TimeoutError:
             return None

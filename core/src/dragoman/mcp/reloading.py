@@ -118,7 +118,7 @@ def _content(file: Path | None) -> bytes:
             return b""
         # Without waiting, in case a pipe has taken its place by now.
         with open(file, "rb", opener=lambda path, flags: os.open(path, flags | os.O_NONBLOCK)) as opened:
-            return sha256(opened.read()).digest()
+            return sha256(opened.read() or b"").digest()  # None: it has become a pipe
     except OSError:
         return b""
 
