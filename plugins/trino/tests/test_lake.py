@@ -245,14 +245,14 @@ async def test_the_past_of_a_table_is_open_to_those_who_see_whatever_it_had(lake
     assert any([1, SECRET] in answer.rows for answer in answers)
 
 
-async def test_the_definition_of_a_view_of_the_past_is_shown_to_no_others(lake, past):
-    for denied in ((), ("lake.past.dropped.ssn",)):
-        tables = ("lake.past.older", "lake.past.dropped")
-        grant = Grant(database="lake", tables=tables, key="roles.reader.grants.0", deny_columns=denied)
-        role = Role(name="reader", groups=frozenset({"readers"}), grants=(grant,))
-        configuration = Configuration(databases={"lake": lake.configure("lake", "past")}, roles={"reader": role})
-        async with Gateway.open(configuration) as gateway:
-            arguments = {"table_name": "older", "detail": "full"}
-            answer = await Toolbox(gateway).call("describe_table", arguments, principal=READER)
-            assert "older" in answer.text
-            assert "VERSION AS OF" not in answer.text
+async def test_the_definition_of_a_view_of_the_past_is_not_shown_to_callers_with_roles(lake, past):
+    """It may name columns that the table no longer has."""
+    tables = ("lake.past.older", "lake.past.dropped")
+    grant = Grant(database="lake", tables=tables, key="roles.reader.grants.0")
+    role = Role(name="reader", groups=frozenset({"readers"}), grants=(grant,))
+    configuration = Configuration(databases={"lake": lake.configure("lake", "past")}, roles={"reader": role})
+    async with Gateway.open(configuration) as gateway:
+        arguments = {"table_name": "older", "detail": "full"}
+        answer = await Toolbox(gateway).call("describe_table", arguments, principal=READER)
+        assert "older" in answer.text
+        assert "VERSION AS OF" not in answer.text
