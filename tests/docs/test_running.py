@@ -19,10 +19,14 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def start(folder: Path) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "dragoman", "serve", "--transport", "http", "--port", "0"]
+    return subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, text=True)
+
+
 @pytest.fixture
 def server(folder: Path) -> Iterator[subprocess.Popen[str]]:
-    command = [sys.executable, "-m", "dragoman", "serve", "--transport", "http", "--port", "0"]
-    with subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, text=True) as process:
+    with start(folder) as process:
         yield process
         process.send_signal(signal.SIGTERM)
         process.communicate(timeout=60)
@@ -59,8 +63,7 @@ def test_a_changed_file_is_taken_by_itself_where_the_server_watches_it(folder: P
     file = folder / "dragoman.toml"
     right = file.read_text() + "[server]\nwatch = true\n"
     file.write_text(right)
-    command = [sys.executable, "-m", "dragoman", "serve", "--transport", "http", "--port", "0"]
-    with subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, text=True) as server:
+    with start(folder) as server:
         logged(server, "serving on")
         file.write_text(right + '[databases.other]\nurl = "sqlite:///shop.db"\n')
         assert "changed: databases.other" in logged(server, "configuration was")
@@ -73,8 +76,7 @@ def test_what_is_no_file_neither_blocks_a_server_that_watches_it_nor_its_end(fol
     file = folder / "dragoman.toml"
     right = file.read_text() + "[server]\nwatch = true\n"
     file.write_text(right)
-    command = [sys.executable, "-m", "dragoman", "serve", "--transport", "http", "--port", "0"]
-    with subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, text=True) as server:
+    with start(folder) as server:
         logged(server, "serving on")
         file.rename(folder / "away")
         {"pipe": lambda: os.mkfifo(file), "device": lambda: file.symlink_to("/dev/zero"), "folder": file.mkdir}[kind]()
