@@ -106,6 +106,15 @@ async def have_lost(relations: Sequence[Relation], column: str, catalog: Catalog
         return False
 
 
+async def show_more(named: Named, catalog: Catalog) -> bool:
+    """Return whether a view of a statement reads what its caller does not see, or if that is not known soon."""
+    try:
+        async with asyncio.timeout(PATIENCE):
+            return await catalog.show_more(await named())
+    except (DragomanError, TimeoutError):
+        return True
+
+
 async def not_there(written: Relation, statement: Statement, catalog: Catalog) -> DragomanError:
     """Return the error for a relation of a statement that does not exist for its caller."""
 

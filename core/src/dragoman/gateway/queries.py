@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import aclosing, asynccontextmanager
@@ -25,8 +24,7 @@ from dragoman.errors import (
 )
 from dragoman.gateway.calls import CallRecord
 from dragoman.gateway.confining import UNFIT, ConfinedStatement, fails
-from dragoman.gateway.failures import explain, have_lost
-from dragoman.gateway.hints import PATIENCE
+from dragoman.gateway.failures import explain, have_lost, show_more
 from dragoman.gateway.opened import OpenDatabase
 from dragoman.model import LOCAL, Database, Encoded, ExplainOptions, Limits, Plan, Principal, Request, RowStream
 from dragoman.results import Bounded, Collected, Collector, check_columns, check_stream
@@ -280,18 +278,10 @@ class Query:
                 return _about(unfit, self.sql)
         shows_value = isinstance(told, QueryError) and told.offset is None
         suspect = shows_value or _names_other(told, self.statement.text)
-        if suspect and opened.places.hides and await self._shows_more():
-            return _about(fails() if shows_value else InvalidSql(_BROKEN, suggestion=_TELL), self.sql)
         relations = partial(opened.judge.relations, self.statement)
+        if suspect and opened.places.hides and await show_more(relations, opened.catalog):
+            return _about(fails() if shows_value else InvalidSql(_BROKEN, suggestion=_TELL), self.sql)
         return _about(await explain(told, self.statement, opened.catalog, relations), self.sql)
-
-    async def _shows_more(self) -> bool:
-        """Return whether a view of the statement reads what its caller does not see, or if that is not known soon."""
-        try:
-            async with asyncio.timeout(PATIENCE):
-                return await self.opened.catalog.show_more(await self.opened.judge.relations(self.statement))
-        except (DragomanError, TimeoutError):
-            return True
 
     async def _find_unfit(self, confined: ConfinedStatement, error: DragomanError, method: str) -> DragomanError | None:
         """Return the error for filters and masks that the database cannot compile. None: the statement is at fault.
