@@ -50,6 +50,18 @@ def read(dialect: Dialect, statement: Statement) -> ParsedStatement:
     return replace(parsed, **once, refusal=refusal)
 
 
+def read_view(dialect: Dialect, definition: str) -> ParsedStatement:
+    """Return what the definition of a view names, as `read` does. Raises `InvalidSql` if it holds no query."""
+    return read(dialect, view_query(dialect, definition))
+
+
+def view_query(dialect: Dialect, definition: str) -> Statement:
+    """Return the query in the definition of a view. Raises `InvalidSql` if it holds none."""
+    from dragoman.sql.views import defining_query  # sqlglot is slow to import
+
+    return defining_query(definition, dialect.sqlglot, dialect.lexicon)
+
+
 def read_query(dialect: Dialect, query: Statement) -> ParsedStatement:
     """Return everything that a query names, as often as it does."""
     if dialect.read:

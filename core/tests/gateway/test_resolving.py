@@ -8,7 +8,7 @@ import pytest
 from dragoman import Call, Database, Gateway, InvalidSql, Output, Principal, Relation, Resolution, Statement, Validator
 from dragoman.gateway.judge import Judge
 from dragoman.gateway.offload import SHORT, Offload
-from dragoman.gateway.resolving import MOST_COLUMNS
+from dragoman.gateway.tracing import MOST_COLUMNS
 
 VIEWS = """
 CREATE TABLE customer (id INTEGER PRIMARY KEY, email TEXT, host TEXT AS (substr(email, 5)));

@@ -10,6 +10,7 @@ from dragoman.catalog.snapshot import Snapshot
 from dragoman.errors import DragomanError
 from dragoman.model import Relation, Table
 from dragoman.sql.text import clean
+from dragoman.validators import read_view
 
 VIEWS = frozenset({"view", "materialized view"})
 
@@ -61,25 +62,31 @@ class Behind:
 
     def _read_by(self, view: Table) -> list[Table] | None:
         """Return the relations that a view reads directly. None if one is outside, or cannot be determined."""
-        from dragoman.sql.views import defining_query  # sqlglot is slow to import
-
         if view.definition is None or self._leads_out(view):
             return None
         dialect = self._snapshot.dialect
         try:
-            query = defining_query(view.definition, dialect.sqlglot, dialect.lexicon)
-            written = query.relations()
-            if query.facts.versions or not all(dialect.is_known_in_view(each) for each in written):
-                return None
-            tables = [self._lookup(each) for each in written]
+            parsed = read_view(dialect, view.definition)
         except DragomanError:
             return None
+        if parsed.refusal or parsed.versions or not all(map(dialect.is_known_in_view, parsed.names)):
+            return None
+        tables = [self._look_up_from(view.relation, each) for each in parsed.names]
         found = [table for table in tables if table and not (table.system and self._places.hides)]
         return found if len(found) == len(tables) else None
 
     def _leads_out(self, table: Table) -> bool:
         text = table.definition or ""
         return self._places.leads_out(text, names_in(text, self._snapshot.dialect.lexicon))
+
+    def _look_up_from(self, view: Relation, written: Relation) -> Table | None:
+        """Return what a name in a view's definition means. None if it may mean two relations.
+
+        Some databases look it up from the view, others from here.
+        """
+        home = replace(written, schema=written.schema or view.schema, catalog=written.catalog or view.catalog)
+        here, there = self._lookup(written), self._lookup(home)
+        return None if here and there and here is not there else there or here
 
     def _lookup(self, written: Relation) -> Table | None:
         """Return the visible relation of a name that may or may not have been quoted."""

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from dragoman.catalog import Catalog
 from dragoman.dialect import Call, Validator
 from dragoman.errors import DragomanError, UnsafeSql
 from dragoman.gateway.resolving import Resolver
-from dragoman.model import Database, Relation
+from dragoman.model import Database, Relation, Table
 from dragoman.parsed import ParsedStatement
 from dragoman.sql import Statement
+
+_FOREIGN = "foreign table"
 
 
 class BehindViews(Validator):
@@ -22,6 +24,7 @@ class BehindViews(Validator):
 
     def __init__(self, resolver: Resolver, catalog: Catalog, database: Database) -> None:
         self._resolver = resolver
+        self._views = resolver.views
         self._catalog = catalog
         self._opened = frozenset(name.lower() for name in database.allow_relations)
         self._asked = False
@@ -46,6 +49,11 @@ class BehindViews(Validator):
     async def find(self, parsed: ParsedStatement) -> Sequence[Relation]:
         """Return the refused relations among those that a statement names."""
 
+    async def find_by(self, parsed: ParsedStatement, refuses: Callable[[Table], Awaitable[bool]]) -> Sequence[Relation]:
+        """Return the relations of a statement that are refused, as `refuses` decides."""
+        tables = (await self._resolver.find_tables(parsed.names)).values()
+        return [table.relation for table in tables if table and await refuses(table)]
+
     @abstractmethod
     def refuse(self, relation: Relation) -> UnsafeSql:
         """Return the error for one. It tells nothing of the definition, which its readers may not know."""
@@ -56,7 +64,9 @@ class ForeignTables(BehindViews):
 
     async def find(self, parsed: ParsedStatement) -> Sequence[Relation]:
         """As the base class says."""
-        return await self._resolver.foreign(parsed)
+        if not any(map(_is_foreign, (await self._catalog.snapshot()).tables)):
+            return ()
+        return await self.find_by(parsed, lambda table: self._views.reads(table, _is_foreign))
 
     def refuse(self, relation: Relation) -> UnsafeSql:
         """As the base class says."""
@@ -72,7 +82,7 @@ class StoredFunctions(BehindViews):
 
     async def find(self, parsed: ParsedStatement) -> Sequence[Relation]:
         """As the base class says."""
-        return await self._resolver.calling(parsed)
+        return await self.find_by(parsed, self._views.calls_refused)
 
     def refuse(self, relation: Relation) -> UnsafeSql:
         """As the base class says."""
@@ -81,3 +91,7 @@ class StoredFunctions(BehindViews):
             suggestion="Query the tables behind it. The server's administrator can allow the view with allow_relations,"
             " its functions with allow_functions, or let the login read the definitions of views and what they read.",
         )
+
+
+def _is_foreign(table: Table) -> bool:
+    return table.type == _FOREIGN

@@ -44,6 +44,7 @@ from dragoman.gateway.offload import Offload
 from dragoman.gateway.resolving import Resolver
 from dragoman.gateway.tasks import Work
 from dragoman.gateway.trying import PartsOfRoles, try_parts
+from dragoman.gateway.views import Definitions
 from dragoman.gateway.written import Written
 from dragoman.knowledge import KeptInspector, Knowledge, KnowledgeFile
 from dragoman.meaning import DescribedInspector, read_meaning
@@ -136,6 +137,7 @@ class OpenDatabase:
         self.confiner = None
         self._tried: RolesFit | None = None
         self.dialect = plugins.load(database.dialect).dialect
+        self._definitions = Definitions(self.dialect, offload)
         self.config = place_database(plugins.prepare(database), self.dialect)
         self.delegation = Delegation.of(self.config)
         if self.delegation is not None:
@@ -269,7 +271,7 @@ class OpenDatabase:
         everything = replace(self.config, schemas=())
         if parts.inspector is not parts.own_inspector or everything != self.config:
             self._own_catalog = Catalog(self._guard(parts.own_inspector), self.dialect, everything)
-        resolver = Resolver(self.dialect, everything, self._own_catalog, self._offload)
+        resolver = Resolver(self.dialect, everything, self._own_catalog, self._offload, self._definitions)
         if foreign:
             yield ForeignTables(resolver, self._own_catalog, self.config)
         if self.dialect.stored_functions:
@@ -307,8 +309,8 @@ class OpenDatabase:
         confiner = self.restrict(DatabaseAccess(roles=(), grants=()), check=_take).confiner
         if confiner is None:
             return ()
-        resolver = Resolver(self.dialect, self.config, self.catalog, self._offload)
-        parts = PartsOfRoles(snapshot, self.dialect, self.config, resolver.behind)
+        resolver = self._resolver()
+        parts = PartsOfRoles(snapshot, self.dialect, self.config, resolver.views.relations)
         return await try_parts(await parts.find(roles), confiner, self._compile, compiled)
 
     async def _compile(self, request: Request) -> None:
@@ -317,6 +319,9 @@ class OpenDatabase:
             request = replace(request, acting=self.config.acting or Acting())
         with self.source.ours("Executor.prepare"):
             await self.work.do(self.config.timeout, self._own_executor.prepare, request)
+
+    def _resolver(self) -> Resolver:
+        return Resolver(self.dialect, self.config, self.catalog, self._offload, self._definitions)
 
     def _value_of(self, name: str, principal: Principal) -> Any:
         """Return a value of a policy. `name` is value.POLICY.NAME."""
@@ -338,7 +343,7 @@ class OpenDatabase:
         deciders: list[Decider] = [Restrictions(each, self.dialect) for each in restricting]
         if access is not None:
             deciders.insert(0, Grants(access.grants, self.dialect, self.config))
-        resolver = Resolver(self.dialect, self.config, self.catalog, self._offload)
+        resolver = self._resolver()
         self.catalog.watch()  # a view is visible depending on what it reads
         seen = copy.copy(self)
         if access is not None:
@@ -353,7 +358,7 @@ class OpenDatabase:
             self.dialect,
             seen.config,
             deciders=deciders,
-            behind=resolver.behind,
+            behind=resolver.views.relations,
             check=check or (self._check_roles if access else _take),
         )
         seen.judge = Judge(
