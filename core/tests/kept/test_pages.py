@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 
 import pytest
 from dragoman import Encoded
+from dragoman.errors import ResultNotFound
 from dragoman.kept import Pages
 from dragoman.kept.pages import PAGE_BYTES, PAGE_ROWS
 from hypothesis import given
@@ -72,3 +74,23 @@ def test_rows_are_read_while_more_arrive(pages):
 
 def test_nobody_else_may_read_the_file(pages):
     assert pages.path.stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.parametrize("left", [0, 7, PAGE_ROWS])
+def test_a_file_that_lost_its_end_is_told_as_damaged(pages, left):
+    pages.add(_numbers(0, PAGE_ROWS))
+    pages.add(_numbers(0, PAGE_ROWS))
+    pages.flush()
+    os.truncate(pages.path, left)
+    for read in (lambda: pages.read(PAGE_ROWS, 10, 1000), lambda: list(pages.batches())):
+        with pytest.raises(ResultNotFound, match="damaged"):
+            read()
+
+
+def test_a_file_with_other_bytes_is_told_as_damaged(pages):
+    pages.add(_numbers(0, 10))
+    pages.flush()
+    for other in (b"x" * pages.size, b"[1,2]," * 10, b"\x00" * pages.size):
+        pages.path.write_bytes(other)
+        with pytest.raises(ResultNotFound, match="damaged"):
+            pages.read(0, 10, 1000)

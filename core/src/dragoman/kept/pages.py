@@ -5,15 +5,16 @@ from __future__ import annotations
 import os
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 
 from dragoman.errors import ResultNotFound
 from dragoman.model import Encoded
 
+Row = TypeVar("Row", msgspec.Raw, list[Any])
 PAGE_ROWS: Final = 1024
 PAGE_BYTES: Final = 256 * 1024
 _raw_rows = msgspec.json.Decoder(list[msgspec.Raw]).decode
@@ -98,7 +99,7 @@ class Pages:
     def read(self, offset: int, limit: int, max_bytes: int) -> Encoded:
         """Return rows from `offset` on: at most `limit` rows and `max_bytes` bytes, but at least one row.
 
-        Raises `ResultNotFound` if it was dropped meanwhile.
+        Raises `ResultNotFound` if it was dropped meanwhile, or if its file is damaged.
         """
         found: list[bytes] = []
         taken = 0
@@ -113,14 +114,24 @@ class Pages:
         page = bisect_right(self._rows, offset)
         skipped = offset - (self._rows[page - 1] if page else 0)
         for number in range(page, len(self._rows)):
-            for row in _raw_rows(b"[%b]" % self._page(number))[skipped:]:
+            for row in self._decode(number, _raw_rows)[skipped:]:
                 yield bytes(row)
             skipped = 0
 
     def batches(self) -> Iterator[list[list[Any]]]:
         """Yield all rows as JSON values, page by page."""
         for number in range(len(self._rows)):
-            yield _decode_rows(b"[%b]" % self._page(number))
+            yield self._decode(number, _decode_rows)
+
+    def _decode(self, number: int, decode: Callable[[bytes], list[Row]]) -> list[Row]:
+        """Return the rows of a page. Raises `ResultNotFound` if the file has no longer what was written."""
+        try:
+            rows = decode(b"[%b]" % self._page(number))
+        except (msgspec.MsgspecError, OSError):
+            rows = []
+        if len(rows) != self._rows[number] - (self._rows[number - 1] if number else 0):
+            raise ResultNotFound("The file of the result is damaged.")
+        return rows
 
     def _page(self, number: int) -> bytes:
         if self._file.closed:
