@@ -15,7 +15,8 @@ from dragoman.model import Database, Relation, Table
 from dragoman.parsed import ParsedStatement
 from dragoman.validators import ReadOnly, find_telling, read_view
 
-VIEWS: Final = frozenset({"view", "materialized view"})
+_STORED: Final = "materialized view"
+VIEWS: Final = frozenset({"view", _STORED})
 _LIVE: Final = frozenset({"view"})
 REMEMBERED: Final = 2_000
 """Definitions of which is remembered what they name. The views of a large warehouse are read for each set of roles."""
@@ -124,14 +125,17 @@ class Views:
         """Return the queries of a view, if they read nothing but what they name. Raises `DragomanError` if they may.
 
         A function that is not on the lists may read any relation, and some on the lists show objects by name. Older
-        versions of a relation and the system's own relations have columns that the catalog does not know.
+        versions of a relation and the system's own relations have columns that the catalog does not know. A
+        materialized view holds what the views below it read at its last refresh; they may have been replaced since.
         """
         queries = await self.queries(view)
         for query in queries:
             self._read_only.judge(query.parsed)
             telling = find_telling(self._dialect.loaded_rules, query.parsed.calls, self._allowed)
-            system = any(table.system for table in query.tables.values() if table)
-            if telling or query.parsed.versions or system:
+            read = [table for table in query.tables.values() if table]
+            system = any(table.system for table in read)
+            older = query.view.type == _STORED and any(map(is_view, read))
+            if telling or query.parsed.versions or system or older:
                 raise UnsafeSql(f"The view {query.view.relation.name} may read more than it names.")
         return queries
 
