@@ -97,3 +97,14 @@ async def test_views_of_relations_that_are_gone_do_not_have_the_catalog_read_aga
         with pytest.raises(NotFound):
             await gateway.query("x", TOP)
         assert len(inspected.READINGS) <= once + 2  # again for the name in the statement, which does not exist
+
+
+async def test_all_unknown_names_of_a_statement_have_the_catalog_read_again_once(tmp_path: Path):
+    (tmp_path / "dragoman.toml").write_text(ROLES)
+    inspected = importlib.import_module("dragoman_diamonds")
+    async with Gateway.open(load(tmp_path / "dragoman.toml", environ={}, folder=tmp_path)) as gateway:
+        await gateway.query("x", "SELECT id FROM base")
+        once = len(inspected.READINGS)
+        with pytest.raises(NotFound):
+            await gateway.query("x", f"SELECT 1 FROM {', '.join(f'far_off.gone_{number}' for number in range(50))}")
+        assert len(inspected.READINGS) <= once + 5  # for the roles, the statement and its error, but not for each name

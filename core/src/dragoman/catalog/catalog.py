@@ -28,6 +28,7 @@ from dragoman.words import display
 
 Direction = Literal["outgoing", "incoming", "both"]
 Found = TypeVar("Found")
+_Key = tuple[str, str | None]
 ALL_KINDS: tuple[MatchKind, ...] = ("table", "view", "column")
 
 _REMEMBERED_MISSES = 1000
@@ -74,7 +75,7 @@ class Catalog:
         self._snapshot: Snapshot | None = None
         self._early: tuple[Listing, float] | None = None
         self._born = self._cost = 0.0
-        self._misses: dict[tuple[str, str | None], float] = {}
+        self._misses: dict[_Key, float] = {}
         self._details: dict[Relation, _Detailed] = {}
         self._partly: frozenset[Relation] = frozenset()
 
@@ -183,17 +184,22 @@ class Catalog:
         The errors suggest no similar names. All missing names share one reading of the database. Raises
         `ParameterError` if several relations match a name.
         """
+        found, missed = await self.find_each((name, schema) for name in names)
+        return {name: table for (name, _), table in found.items()}, {name: error for (name, _), error in missed.items()}
+
+    async def find_each(self, keys: Iterable[_Key]) -> tuple[dict[_Key, Table], dict[_Key, NotFound]]:
+        """Do the same for names that have a schema each."""
         snapshot = await self.snapshot()
-        found, missed = await _find_each(snapshot, names, schema)
+        found, missed = await _find_each(snapshot, keys)
         scopes: set[Scope] = set()
-        async for name, error in without_blocking(missed.items()):
-            if self._may_look_again((name, schema)):
-                scopes.add(self._scope_of_miss(snapshot, error, name, schema))
-                self._misses[name, schema] = self._clock()
+        async for key, error in without_blocking(missed.items()):
+            if self._may_look_again(key):
+                scopes.add(self._scope_of_miss(snapshot, error, *key))
+                self._misses[key] = self._clock()
         if not scopes:
             return found, missed
         fresh = await self.look(scopes.pop() if len(scopes) == 1 else self._scope())
-        after, missed = await _find_each(fresh, missed, schema)
+        after, missed = await _find_each(fresh, missed)
         return found | after, missed
 
     async def add_details(self, tables: Sequence[Table]) -> list[Table]:
@@ -315,7 +321,7 @@ class Catalog:
         self._misses[name, schema] = self._clock()
         return look(fresh)
 
-    def _may_look_again(self, key: tuple[str, str | None]) -> bool:
+    def _may_look_again(self, key: _Key) -> bool:
         if len(self._misses) >= _REMEMBERED_MISSES:
             self._misses.clear()
         last = self._misses.get(key)
@@ -454,16 +460,14 @@ def _count(group: Names) -> int:
     return len(group.names)
 
 
-async def _find_each(
-    snapshot: Snapshot, names: Iterable[str], schema: str | None
-) -> tuple[dict[str, Table], dict[str, NotFound]]:
-    found: dict[str, Table] = {}
-    missed: dict[str, NotFound] = {}
-    async for name in without_blocking(dict.fromkeys(names)):
+async def _find_each(snapshot: Snapshot, keys: Iterable[_Key]) -> tuple[dict[_Key, Table], dict[_Key, NotFound]]:
+    found: dict[_Key, Table] = {}
+    missed: dict[_Key, NotFound] = {}
+    async for key in without_blocking(dict.fromkeys(keys)):
         try:
-            found[name] = snapshot.find(name, schema)
+            found[key] = snapshot.find(*key)
         except NotFound as error:
-            missed[name] = error
+            missed[key] = error
     return found, missed
 
 

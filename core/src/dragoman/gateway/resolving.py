@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from types import MappingProxyType
 
@@ -62,20 +62,14 @@ class Resolver:
         return _resolve_names(await self.find_tables(parsed.names))
 
     async def find_tables(self, written: Sequence[Relation]) -> dict[Relation, Table | None]:
-        """Return what the catalog knows about the names that a statement reads."""
-        return {each: await self._lookup(each) for each in written}
+        """Return what the catalog knows about the names that a statement reads. It looks for unknown ones once more."""
+        keys = {each: self._keys(each) for each in written}
+        known, _ = await self._catalog.find_each(key for those in keys.values() for key in those)
+        return {each: _only(each, [known[key] for key in keys[each] if key in known]) for each in written}
 
     async def _columns_of_views(self, tables: Tables) -> Mapping[Relation, Columns | None]:
         views = [table for table in tables.values() if table and is_view(table)]
         return MappingProxyType({view.relation: await self.views.columns(view) for view in views})
-
-    async def _lookup(self, written: Relation) -> Table | None:
-        """Return what the catalog knows about a name. An unknown name has it read the database again."""
-
-        async def find(name: str, schema: str | None) -> Table:
-            return await self._catalog.find(name, schema, near=False)
-
-        return await self._find_by(written, find)
 
     async def _look_up_known(self, written: Relation) -> Table | None:
         """Return what the catalog knows about a name in a view, without reading the database again.
@@ -83,27 +77,31 @@ class Resolver:
         Views of relations that are gone name hundreds of unknown names. The catalog read the views with all relations.
         """
         snapshot = await self._catalog.snapshot()
+        found: list[Table] = []
+        for key in self._keys(written):
+            with suppress(NotFound):
+                found.append(snapshot.find(*key))
+        return _only(written, found)
 
-        async def find(name: str, schema: str | None) -> Table:
-            return snapshot.find(name, schema)
+    def _keys(self, written: Relation) -> list[tuple[str, str | None]]:
+        """Return the names that a name may stand for, each with its schema.
 
-        return await self._find_by(written, find)
-
-    async def _find_by(self, written: Relation, find: Callable[[str, str | None], Awaitable[Table]]) -> Table | None:
-        """Return the relation that a name means. Only the dialect's own grammar knows whether it was quoted."""
+        Only the dialect's own grammar knows whether it was quoted.
+        """
         spellings = Namespace(self._dialect).spellings
-        found: dict[Relation, Table] = {}
-        for schema in spellings(written.catalog or None, written.schema or None):
-            for name in spellings(written.name):
-                with suppress(NotFound):
-                    table = await find(name, schema or None)
-                    found[table.relation] = table
-        if len(found) > 1:
-            raise UnsafeSql(
-                f"Which relation {written.name} names depends on its case.",
-                suggestion="Query it through a view, or have one of them renamed.",
-            )
-        return next(iter(found.values()), None)
+        schemas = spellings(written.catalog or None, written.schema or None)
+        return [(name, schema or None) for schema in schemas for name in spellings(written.name)]
+
+
+def _only(written: Relation, found: Iterable[Table]) -> Table | None:
+    """Return the relation that a name means. Raises `UnsafeSql` if there are several."""
+    different = {table.relation: table for table in found}
+    if len(different) > 1:
+        raise UnsafeSql(
+            f"Which relation {written.name} names depends on its case.",
+            suggestion="Query it through a view, or have one of them renamed.",
+        )
+    return next(iter(different.values()), None)
 
 
 def _find_unlisted(parsed: ParsedStatement, tables: Tables) -> tuple[Relation, ...]:
