@@ -68,3 +68,33 @@ async def test_rows_of_a_view_that_was_replaced_are_not_shown(server: Server, tm
     assert not [name for name, text in told.items() if "marked" in text], told
     assert "open" in told["between"]
     assert "open" in told["direct"]
+
+
+LEARNED = """
+CREATE SCHEMA learned;
+SET search_path = learned;
+CREATE TABLE zyx AS SELECT n AS id, 'marked' AS state FROM generate_series(1, 100) AS n;
+CREATE TABLE shown AS SELECT n AS id, 'open' AS state FROM generate_series(1, 100) AS n;
+CREATE MATERIALIZED VIEW kept AS SELECT id, state FROM zyx;
+"""
+REMADE = """
+DROP MATERIALIZED VIEW learned.kept;
+CREATE MATERIALIZED VIEW learned.kept AS SELECT id, state FROM learned.shown;
+"""
+
+
+async def test_values_that_were_learned_of_another_materialized_view_are_not_shown(server: Server, tmp_path: Path):
+    await server.run(LEARNED)
+    await server.run("ANALYZE")
+    async with _opened(server, tmp_path, "learned") as toolbox:
+        learned = await toolbox.gateway.database("shop").catalog.snapshot()
+        assert "marked" in str(await toolbox.gateway.database("shop").insights(learned.listed))
+        await server.run(REMADE)
+        calls = {
+            "describe_table": {"table_name": "learned.kept", "detail": "full"},
+            "search_catalog": {"query": "marks marked"},
+            "execute_query": {"sql": "SELECT id FROM learned.kept WHERE state = 'opne'"},
+        }
+        told = [(await toolbox.call(name, given, principal=ANALYST)).text for name, given in calls.items()]
+    assert "state" in told[0]
+    assert "marked" not in "".join(told).replace("marks marked", ""), told

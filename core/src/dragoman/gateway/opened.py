@@ -44,7 +44,7 @@ from dragoman.gateway.offload import Offload
 from dragoman.gateway.resolving import Resolver
 from dragoman.gateway.tasks import Work
 from dragoman.gateway.trying import PartsOfRoles, try_parts
-from dragoman.gateway.views import Definitions
+from dragoman.gateway.views import VIEWS, Definitions
 from dragoman.gateway.written import Written
 from dragoman.knowledge import KeptInspector, Knowledge, KnowledgeFile
 from dragoman.meaning import DescribedInspector, read_meaning
@@ -386,11 +386,15 @@ class OpenDatabase:
         return seen
 
     async def insights(self, tables: Sequence[Table]) -> Mapping[Relation, Insight]:
-        """Return what is known of relations beside their structure, only for those that are granted as a whole."""
+        """Return what is known of relations beside their structure.
+
+        For callers who see a part, only of those that are granted as a whole and are no views. A view may have been
+        replaced since it was learned.
+        """
         if not isinstance(self.catalog, GrantedCatalog):
             return await self.knowledge.of(tables)
         permissions = await self.catalog.permissions()
-        whole = [table for table in tables if permissions[table.relation].whole]
+        whole = [table for table in tables if permissions[table.relation].whole and table.type not in VIEWS]
         told = await self.knowledge.of(whole)
         nothing = {table.relation: Insight() for table in tables}
         seen = await self.catalog.snapshot()
@@ -399,10 +403,10 @@ class OpenDatabase:
         return nothing | judged
 
     async def get_known(self, table: Table) -> Insight:
-        """Return what is already known of a relation, with the restriction of `insights`."""
+        """Return what is already known of a relation, with the restrictions of `insights`."""
         if not isinstance(self.catalog, GrantedCatalog):
             return self.knowledge.get_known(table)
-        if await self.is_reduced(table):
+        if table.type in VIEWS or await self.is_reduced(table):
             return Insight()
         return self.knowledge.judge_again(table, self.knowledge.get_known(table), await self.catalog.snapshot())
 
