@@ -29,7 +29,7 @@ _TYPE = r'(?:"[^"]+"|[\w$]+)'
 _TYPES = re.compile(rf"\btypes? {_TYPE}(?: (?:and|to) {_TYPE})?|\bfunction [^(]*\([^)]*\)|\boperator [a-z ]+: .*")
 """The parts of a message in which the names of types stand."""
 Permissions = Mapping[Relation, Permission]
-Behind = Callable[[Table], Awaitable[Collection[Relation] | None]]
+FindSources = Callable[[Table], Awaitable[Collection[Relation] | None]]
 """Returns the relations that a view reads, directly or through other views. None: they cannot be determined."""
 
 
@@ -99,13 +99,13 @@ class GrantedCatalog(Catalog):
         database: Database,
         *,
         deciders: Sequence[Decider],
-        behind: Behind,
+        find_sources: FindSources,
         check: Callable[[Snapshot], Awaitable[None]],
     ) -> None:
         super().__init__(inspector, dialect, database, places=places)
         self._whole = whole
         self._deciders = deciders
-        self._behind = behind
+        self._find_sources = find_sources
         self._check = check
         self._restricting = asyncio.Lock()
         self._seen: Snapshot | None = None
@@ -237,7 +237,7 @@ class GrantedCatalog(Catalog):
     async def _sources(self, table: Table) -> Collection[Relation] | None:
         """Return the relations whose rows another one shows. None: they cannot be determined."""
         if table.type in VIEWS:
-            return await self._behind(table)
+            return await self._find_sources(table)
         return () if table.partition_of is None else (table.partition_of,)
 
 

@@ -358,7 +358,7 @@ class OpenDatabase:
             self.dialect,
             seen.config,
             deciders=deciders,
-            behind=resolver.views.relations,
+            find_sources=resolver.views.relations,
             check=check or (self._check_roles if access else _take),
         )
         seen.judge = Judge(

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from dragoman.access import Grants, Misfit, NamedTables, Permission, ReadGrant, as_condition, as_conditions
 from dragoman.catalog import Snapshot
-from dragoman.catalog.granted import VIEWS, Behind
+from dragoman.catalog.granted import VIEWS, FindSources
 from dragoman.cooperative import without_blocking
 from dragoman.dialect import Dialect
 from dragoman.errors import DragomanError
@@ -29,12 +29,12 @@ Found = Mapping[ConfinedRelation, Sequence[str]]
 class PartsOfRoles:
     """Finds the parts that roles leave of relations, only where their grants filter or mask."""
 
-    def __init__(self, snapshot: Snapshot, dialect: Dialect, database: Database, behind: Behind) -> None:
+    def __init__(self, snapshot: Snapshot, dialect: Dialect, database: Database, find_sources: FindSources) -> None:
         self._snapshot = snapshot
         self._tables = NamedTables(snapshot.tables, dialect, database)
         self._dialect = dialect
         self._database = database
-        self._behind = behind
+        self._find_sources = find_sources
 
     async def find(self, roles: Sequence[Sequence[ReadGrant]]) -> Found:
         """Return the parts that the grants of each role leave together."""
@@ -67,7 +67,7 @@ class PartsOfRoles:
 
     async def _sources(self, table: Table) -> Collection[Relation] | None:
         if table.type in VIEWS:
-            return await self._behind(table)
+            return await self._find_sources(table)
         return () if table.partition_of is None else (table.partition_of,)
 
 
