@@ -256,3 +256,37 @@ async def test_the_definition_of_a_view_of_the_past_is_not_shown_to_callers_with
         answer = await Toolbox(gateway).call("describe_table", arguments, principal=READER)
         assert "older" in answer.text
         assert "VERSION AS OF" not in answer.text
+
+
+LISTED = "SELECT table_name FROM lake.system.iceberg_tables"
+
+
+@pytest.mark.parametrize("pattern", ["*", "lake.*.*"])
+async def test_the_catalog_s_list_of_tables_is_granted_to_nobody(lake, pattern):
+    """It names tables that a role denies. So does a view of it, unless the view is granted by its own name."""
+    await lake.run(
+        "CREATE SCHEMA IF NOT EXISTS lake.told",
+        "CREATE TABLE IF NOT EXISTS lake.told.zyx (id bigint)",
+        f"CREATE OR REPLACE VIEW lake.told.listing AS {LISTED}",
+    )
+    tables = (pattern, "lake.told.*")
+    grant = Grant(database="lake", tables=tables, deny=("lake.told.zyx",), key="roles.reader.grants.0")
+    role = Role(name="reader", groups=frozenset({"readers"}), grants=(grant,))
+    configuration = Configuration(databases={"lake": lake.configure("lake", "web")}, roles={"reader": role})
+    async with Gateway.open(configuration) as gateway:
+        for statement in (LISTED, "SELECT * FROM lake.told.listing"):
+            with pytest.raises(NotFound):
+                await gateway.query("lake", statement, principal=READER)
+        toolbox = Toolbox(gateway)
+        for tool, arguments in (("list_tables", {}), ("search_catalog", {}), ("list_schemas", {})):
+            told = await toolbox.call(tool, arguments, principal=READER)
+            assert "zyx" not in told.text
+            assert "iceberg_tables" not in told.text
+            assert "listing" not in told.text
+
+
+async def test_the_catalog_s_list_of_tables_may_be_read_where_nothing_is_hidden(lake):
+    async with Gateway.open([lake.configure("lake", "web")]) as gateway:
+        assert ["logs"] in (await gateway.query(None, LISTED)).rows
+        listed = await Toolbox(gateway).call("list_tables", {})
+        assert "iceberg_tables" not in listed.text

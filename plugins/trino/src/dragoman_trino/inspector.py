@@ -35,12 +35,11 @@ from dragoman_trino.concurrency import together
 from dragoman_trino.partitions import partitioning
 from dragoman_trino.profiles import profile
 from dragoman_trino.tables import (
-    SYSTEM_CATALOG,
-    SYSTEM_SCHEMA,
     Facts,
     Row,
     build,
     group_names,
+    is_system,
     row_estimates,
     without_columns,
 )
@@ -194,8 +193,10 @@ class TrinoInspector(Inspector):
         rows = await self._ask_catalog(catalog, queries.schemas(catalog.name))
         if isinstance(rows, DragomanError):
             return rows
-        system = catalog.name == SYSTEM_CATALOG
-        return [Schema(name=name, catalog=catalog.name, system=system or name == SYSTEM_SCHEMA) for (name,) in rows]
+        return [
+            Schema(name=name, catalog=catalog.name, system=is_system(name, catalog.name, catalog.connector))
+            for (name,) in rows
+        ]
 
     async def _ask_catalog(self, catalog: Known, sql: str) -> list[Row] | DragomanError:
         """Return the rows of a statement about a catalog. A slow catalog is not asked again for a while."""
@@ -240,7 +241,7 @@ class TrinoInspector(Inspector):
         columns, rest = await together(self._alternatives(*queries.columns(name, scope)), together(*asked))
         if isinstance(columns, DragomanError):
             return columns
-        held = [Facts(name, relations, columns, *rest)]
+        held = [Facts(name, relations, columns, *rest, connector=catalog.connector)]
         del relations, columns, rest
         return await consume_in_thread(held, _make_inspection)
 
@@ -253,7 +254,8 @@ class TrinoInspector(Inspector):
         )
         if isinstance(relations, DragomanError):
             return None
-        facts = Facts(catalog.name, relations, materialized_views=[row for rows in rest for row in rows])
+        materialized = [row for rows in rest for row in rows]
+        facts = Facts(catalog.name, relations, materialized_views=materialized, connector=catalog.connector)
         return await in_thread_if_many(len(relations), group_names, facts)
 
     # Facts about few relations

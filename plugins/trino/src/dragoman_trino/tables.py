@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any, Literal, TypeAlias
 
@@ -18,6 +18,14 @@ Row = Sequence[Any]
 SYSTEM_CATALOG = "system"
 SYSTEM_SCHEMA = "information_schema"
 """A schema that every catalog has."""
+SCHEMAS_OF_CONNECTORS: Mapping[str, str] = {
+    "clickhouse": "system",
+    "iceberg": "system",  # iceberg_tables lists every table of the catalog
+    "postgresql": "pg_catalog",
+    "redshift": "pg_catalog",
+    "sqlserver": "sys",
+}
+"""By connector, the schema in which it, or the database behind it, describes the objects of a catalog."""
 
 
 RelationType: TypeAlias = Literal["table", "view", "materialized view"]
@@ -25,7 +33,7 @@ RelationType: TypeAlias = Literal["table", "view", "materialized view"]
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Rows about one catalog, as the queries of the same names return them."""
+    """Rows about one catalog, as the queries of the same names return them. `connector`: None if it is not known."""
 
     catalog: str
     relations: Sequence[Row]
@@ -33,6 +41,15 @@ class Facts:
     comments: Sequence[Row] = ()
     views: Sequence[Row] = ()
     materialized_views: Sequence[Row] = ()
+    connector: str | None = field(default=None, kw_only=True)
+
+
+def is_system(schema: str, catalog: str, connector: str | None) -> bool:
+    """Return whether a schema describes objects of the server. If the connector is not known, it may be any."""
+    if catalog == SYSTEM_CATALOG or schema == SYSTEM_SCHEMA:
+        return True
+    told = SCHEMAS_OF_CONNECTORS.values() if connector is None else (SCHEMAS_OF_CONNECTORS.get(connector),)
+    return schema in told
 
 
 def build(facts: Facts) -> list[Table]:
@@ -69,7 +86,7 @@ def group_names(facts: Facts) -> list[Names]:
             schema=schema,
             catalog=facts.catalog,
             type=type_,
-            system=facts.catalog == SYSTEM_CATALOG or schema == SYSTEM_SCHEMA,
+            system=is_system(schema, facts.catalog, facts.connector),
         )
         for (schema, type_), names in groups.items()
     ]
