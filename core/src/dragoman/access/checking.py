@@ -85,7 +85,7 @@ class _Checker:
         }
         for name, patterns in columns.items():
             for pattern in patterns:
-                if granted and not self._is_any_column(pattern, named):
+                if granted and not self._is_any_column(pattern, named, hiding=name != "columns"):
                     yield self._no_column(f"{grant.key}.{name}", pattern, granted)
 
     def _check_parts(self, grant: ReadGrant) -> Iterator[Misfit]:
@@ -119,11 +119,10 @@ class _Checker:
         remedy = f"Did you mean {near[0]}?" if near else "`dragoman describe` shows what exists."
         return Misfit(key, f"{written} names no table of {self._database.name}", remedy)
 
-    def _is_any_column(self, pattern: ColumnPattern, tables: _Tables) -> bool:
+    def _is_any_column(self, pattern: ColumnPattern, tables: _Tables, *, hiding: bool) -> bool:
+        means = pattern.hides if hiding else pattern.fits
         some = tables.find(pattern.relation)
-        return any(
-            pattern.fits(table.relation, column.name, self._dialect) for table in some for column in table.columns
-        )
+        return any(means(table.relation, column.name, self._dialect) for table in some for column in table.columns)
 
     def _no_column(self, key: str, pattern: ColumnPattern, tables: Sequence[Table]) -> Misfit:
         of = [table for table in tables if pattern.fits_relation(table.relation, self._dialect)]

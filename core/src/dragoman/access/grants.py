@@ -230,7 +230,7 @@ class Grants:
         return Part(grant.filter, frozenset(column.name for column in given), masks)
 
     def _mask(self, grant: ReadGrant, relation: Relation, column: TableColumn) -> Expression | None:
-        fitting = (shown for pattern, shown in grant.masks if pattern.fits(relation, column.name, self._dialect))
+        fitting = (shown for pattern, shown in grant.masks if pattern.hides(relation, column.name, self._dialect))
         shown = next(fitting, None)
         return named_mask(shown, column, self._dialect) if isinstance(shown, str) else shown
 
@@ -247,7 +247,7 @@ class Grants:
         return any(self.fits(pattern, relation) for pattern in self._denying.find(relation.name))
 
     def _has(self, granting: Sequence[ReadGrant], relation: Relation, column: str) -> bool:
-        if any(pattern.fits(relation, column, self._dialect) for grant in granting for pattern in grant.deny_columns):
+        if any(pattern.hides(relation, column, self._dialect) for grant in granting for pattern in grant.deny_columns):
             return False
         return any(self._gives(grant, relation, column) for grant in granting)
 

@@ -40,6 +40,11 @@ class NamePattern:
             return dialect.same(self.text, stored)
         return _glob(dialect.fold(self.text), key_of(stored, dialect))
 
+    def fits_in_any_case(self, stored: str) -> bool:
+        """Return whether it matches a name without regard to case."""
+        text, name = self.text.lower(), stored.lower()
+        return text == name if self.exact else _glob(text, name)
+
     def key(self, dialect: Dialect) -> str | None:
         """Return the `key_of` the name it matches; None if it may match several."""
         if not self.exact:
@@ -142,6 +147,15 @@ class ColumnPattern:
     def fits(self, relation: Relation, column: str, dialect: Dialect) -> bool:
         """Return whether it matches a column of a relation."""
         return self.column.fits(column, dialect) and self.fits_relation(relation, dialect)
+
+    def hides(self, relation: Relation, column: str, dialect: Dialect) -> bool:
+        """Return whether a denial or mask of it means a column of a relation.
+
+        Dialects that compare the names of relations exactly may ignore the case of columns, as MariaDB does.
+        """
+        means = self.column.fits(column, dialect)
+        means = means or (dialect.folding == "exact" and self.column.fits_in_any_case(column))
+        return means and self.fits_relation(relation, dialect)
 
     def fits_relation(self, relation: Relation, dialect: Dialect) -> bool:
         """Return whether it may match a column of a relation."""
