@@ -303,6 +303,17 @@ SELECT g::text::regclass FROM generate_series(16384, 16500) AS g
 SELECT string_agg(g::oid::regclass::text, ',') FROM generate_series(16384, 16500) AS g
 SELECT string_agg(g::oid::regtype::text, ',') FROM generate_series(16384, 16500) AS g
 SELECT '16400'::regclass
+SELECT 'orders'::regclass UNION ALL SELECT g FROM generate_series(16384, 17000) AS g
+SELECT pg_catalog.regclass 'orders' UNION SELECT 16400
+SELECT CASE WHEN g > 0 THEN g ELSE 'orders'::regclass END FROM generate_series(16384, 17000) AS g
+SELECT array_append(ARRAY['orders'::regclass], g) FROM generate_series(16384, 17000) AS g
+SELECT lag('orders'::regclass, 1, 16400) OVER ()
+VALUES ('int4'::regtype), (16400)
+SELECT 'now'::regproc UNION ALL SELECT g FROM generate_series(16384, 17000) AS g
+SELECT 'now'::regproc UNION ALL SELECT '16400'
+SELECT '{{orders}}'::regclass[] || 16400
+SELECT NULL::regclass UNION ALL SELECT g FROM generate_series(16384, 17000) AS g
+SELECT NULL::regtype UNION ALL SELECT g FROM generate_series(16384, 17000) AS g
 SELECT g::oid::regproc FROM generate_series(16384, 16500) AS g
 SELECT (tableoid::regclass)::text FROM parts
 SELECT NULL::{MARK}_s.{MARK}_t

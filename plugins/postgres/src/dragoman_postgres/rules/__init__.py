@@ -36,7 +36,8 @@ class Allowed:
     - `sampling`: those of `relations` that show values in the columns `sampled`.
     - `settings`: of SHOW.
     - `telling`: patterns of functions that show an object by its name or number.
-    - `naming`: types whose values are names. The names of `unqualified` types have no schema.
+    - `naming`: types whose values are names, which numbers turn into where they are mixed.
+    - `constant`: those of them that may be written as a constant, with a name that has no schema.
     - `searching`: functions whose first argument may be the name of a text search configuration.
     - `mixing`: functions and operators that give a literal the type of another argument, or build arrays and rows from
       it.
@@ -57,7 +58,7 @@ class Allowed:
     mixing: frozenset[str]
     telling: frozenset[str]
     naming: frozenset[str]
-    unqualified: frozenset[str]
+    constant: frozenset[str]
     searching: frozenset[str]
 
     def is_telling(self, name: str) -> bool:
@@ -96,7 +97,7 @@ def load_allowed() -> Allowed:
         mixing=frozenset(policy["mixing"]["names"].split()),
         telling=frozenset(patterns(policy["telling"])),
         naming=frozenset(policy["naming"]["names"].split()),
-        unqualified=frozenset(policy["naming"]["unqualified"].split()),
+        constant=frozenset(policy["naming"]["constant"].split()),
         searching=frozenset(policy["searching"]["names"].split()),
     )
 
@@ -151,7 +152,7 @@ def _telling(lists: Allowed) -> Mapping[str, tuple[Form, ...]]:
     """Return the functions that show objects, and the arguments with which they do not."""
     anything = tuple((None,) * count for count in range(5))
     forms: dict[str, tuple[Form, ...]] = {name: () for name in lists.functions if lists.is_telling(name)}
-    forms |= dict.fromkeys(lists.naming, ((_OBJECT,),)) | dict.fromkeys(lists.unqualified, ())
+    forms |= dict.fromkeys(lists.naming, ()) | dict.fromkeys(lists.constant, ((_OBJECT,),))
     forms |= {name: (*anything[:2], *((_CONFIGURATION, *rest) for rest in anything[1:])) for name in lists.searching}
     for name, free in (("ts_headline", 2), ("json_to_tsvector", 2), ("jsonb_to_tsvector", 2)):
         forms[name] = (*forms[name], anything[free])
