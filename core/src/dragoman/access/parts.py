@@ -13,6 +13,25 @@ from dragoman.model import ConfinedColumn, ConfinedRelation, Expression, Relatio
 NOTHING = Expression(("NULL",))
 
 
+class Spelled(Expression):
+    """A column's own value as text. It hides nothing: any mask counts before it."""
+
+    __slots__ = ()
+
+
+def spell(column: TableColumn, shown: Expression | None, dialect: Dialect) -> Expression | None:
+    """Return what is shown of a column, as text if values of its type are names of objects. None: the column itself.
+
+    Where a query mixes such values with numbers, as in UNION, the database turns these into names of other objects.
+    """
+    type_, _, array = column.type.partition("[")
+    if dialect.confine is None or type_ not in dialect.loaded_rules.telling:
+        return shown
+    text = "text[]" if array else "text"
+    own = Spelled((f"CAST({dialect.quote(column.name)} AS {text})",))
+    return own if shown is None else concat("CAST((\n", shown, f"\n) AS {text})")
+
+
 class Part(NamedTuple):
     """What one grant gives of a relation: the columns it names, in the rows of its filter. None: every row.
 
@@ -32,8 +51,10 @@ def unite(
     These are the rows of each grant, and in them the columns of that grant.
     """
     filters = tuple(part.filter for part in parts if part.filter is not None)
+    shown = (spell(column, _combine_masks(column.name, parts, dialect), dialect) for column in columns)
     confined = (
-        ConfinedColumn(name=c.name, type=c.type, expression=_combine_masks(c.name, parts, dialect)) for c in columns
+        ConfinedColumn(name=column.name, type=column.type, expression=expression)
+        for column, expression in zip(columns, shown, strict=True)
     )
     return ConfinedRelation(
         relation=relation,

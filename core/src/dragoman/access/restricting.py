@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 from dragoman.access.expressions import MASKS, Check, check, check_mask, concat, expression, problem
 from dragoman.access.generated import leave_out_telling
 from dragoman.access.grants import Permission, named_mask
-from dragoman.access.parts import NOTHING
+from dragoman.access.parts import NOTHING, Spelled, spell
 from dragoman.dialect import Dialect, Restriction
 from dragoman.errors import ConfigurationError, PermissionDenied
 from dragoman.model import ConfinedColumn, ConfinedRelation, Expression, Relation, Table, TableColumn
@@ -99,7 +99,7 @@ class Restrictions:
         )
 
     def _column(self, column: TableColumn, mask: str | None) -> ConfinedColumn:
-        shown = None if mask is None else self._read_mask(mask, column)
+        shown = None if mask is None else spell(column, self._read_mask(mask, column), self._dialect)
         return ConfinedColumn(name=column.name, type=column.type, expression=shown)
 
     def _read_mask(self, mask: str, column: TableColumn) -> Expression:
@@ -142,7 +142,8 @@ def _intersect_parts(parts: Sequence[ConfinedRelation], columns: Sequence[str]) 
 
 def _both(sides: Sequence[Sequence[ConfinedColumn]], name: str) -> Expression | None:
     """Return what is shown of a column: itself, its only mask, or nothing where masks differ."""
-    masks = {c.expression for side in sides for c in side if c.name == name and c.expression is not None}
+    shown = {c.expression for side in sides for c in side if c.name == name and c.expression is not None}
+    masks = {each for each in shown if not isinstance(each, Spelled)} or shown
     return next(iter(masks), None) if len(masks) < 2 else NOTHING
 
 

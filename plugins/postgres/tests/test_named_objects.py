@@ -1,0 +1,91 @@
+"""Columns whose values are names of objects: numbers that a query mixes with them become no names of hidden objects."""
+
+from itertools import product
+
+import asyncpg
+import pytest
+from dragoman import DragomanError, Gateway, Principal
+from dragoman.config import Configuration
+from dragoman.config.roles import Grant, Role
+
+SCHEMA = """
+CREATE SCHEMA shown;
+CREATE SCHEMA zyx;
+CREATE TABLE zyx.zyx_table (id int);
+CREATE TYPE zyx.zyx_type AS ENUM ('a');
+CREATE FUNCTION zyx.zyx_function() RETURNS int LANGUAGE sql AS 'SELECT 1';
+CREATE TABLE shown.log (id int, relation regclass, called regproc, signature regprocedure, type regtype,
+  space regnamespace, relations regclass[]);
+INSERT INTO shown.log VALUES (1, 'pg_class', 'now', 'now()', 'integer', 'pg_catalog', '{pg_class}');
+CREATE VIEW shown.latest AS SELECT * FROM shown.log;
+"""
+NUMBERS = """
+SELECT oid::bigint FROM pg_class WHERE relname = 'zyx_table' UNION SELECT oid FROM pg_type WHERE typname = 'zyx_type'
+UNION SELECT oid FROM pg_proc WHERE proname = 'zyx_function' UNION SELECT oid FROM pg_namespace WHERE nspname = 'zyx'
+"""
+COLUMNS = ("relation", "called", "signature", "type", "space")
+MIXING = """
+SELECT {column} FROM {table} UNION ALL SELECT {number}
+SELECT {number} UNION ALL SELECT {column} FROM {table}
+SELECT {column}::text FROM (SELECT {column} FROM {table} UNION ALL SELECT {number}) AS x
+SELECT coalesce(NULLIF({column}, {column}), {number}) FROM {table}
+SELECT CASE WHEN id > 1 THEN {column} ELSE {number} END FROM {table}
+SELECT greatest({column}, {number}), least({column}, {number}) FROM {table}
+SELECT ARRAY[{column}, {number}] FROM {table}
+SELECT array_append(array_agg({column}), {number}) FROM {table}
+SELECT array_agg({column}) || {number} FROM {table}
+SELECT array_replace(array_agg({column}), {column}, {number}) FROM {table} GROUP BY {column}
+SELECT lag({column}, 1, {number}) OVER () FROM {table}
+SELECT x FROM {table}, LATERAL (VALUES ({column}), ({number})) AS v (x)
+SELECT {column} FROM {table} FULL JOIN (SELECT {number} AS {column}) AS x USING ({column})
+WITH RECURSIVE r AS (SELECT {column} FROM {table} UNION SELECT {number} FROM r) SELECT * FROM r
+SELECT json_populate_record(NULL::{table}, json_build_object('{column}', '{number}'))
+SELECT json_populate_record(l, json_build_object('{column}', '{number}')) FROM {table} AS l
+SELECT ('(1,{number},{number},{number},{number},{number},{{{number}}})'::{table}).{column}
+SELECT l FROM {table} AS l UNION ALL SELECT ROW(1,{number},{number},{number},{number},{number},NULL)
+SELECT '{number}'::regclass, {column} FROM {table}
+SELECT relations || {number} FROM {table}
+SELECT relations || '{{{number}}}' FROM {table}
+"""
+READER = Principal("rita", subject="rita", groups=frozenset({"readers"}))
+
+
+@pytest.fixture
+async def numbers(server, database_name) -> list[int]:
+    connection = await asyncpg.connect(server.address(database_name))
+    await connection.execute("DROP SCHEMA IF EXISTS shown, zyx CASCADE;" + SCHEMA)
+    told = [number for (number,) in await connection.fetch(NUMBERS)]
+    await connection.close()
+    return told
+
+
+@pytest.fixture
+async def gateway(server, database_name, numbers):
+    database = server.configure(database_name)
+    tables = ("shown.log", "shown.latest")
+    grant = Grant(database=database.name, tables=tables, masks={"shown.latest.space": "null"}, key="roles.r.grants.0")
+    role = Role(name="r", groups=frozenset({"readers"}), grants=(grant,))
+    async with Gateway.open(Configuration(databases={database.name: database}, roles={"r": role})) as opened:
+        yield opened
+
+
+async def test_numbers_become_no_names_of_hidden_objects(gateway, numbers):
+    answered = 0
+    for form, column, table in product(MIXING.strip().splitlines(), COLUMNS, ("shown.log", "shown.latest")):
+        for number in numbers:
+            statement = form.format(column=column, table=table, number=number)
+            try:
+                told = str(await gateway.query(None, statement, principal=READER))
+                answered += 1
+            except DragomanError as error:
+                told = f"{error} {error.suggestion} {error.context}"
+            assert "zyx" not in told, statement
+    assert answered
+
+
+async def test_the_values_themselves_are_shown(gateway):
+    shown = [1, "pg_class", "now", "now()", "integer", "pg_catalog", ["pg_class"]]
+    for sql in ("SELECT * FROM shown.log", "SELECT l.* FROM shown.log AS l WHERE relation = 'pg_class' ORDER BY type"):
+        assert (await gateway.query(None, sql, principal=READER)).rows == [shown]
+    masked = await gateway.query(None, "SELECT relation, space, called FROM shown.latest", principal=READER)
+    assert masked.rows == [["pg_class", None, "now"]]
