@@ -14,16 +14,19 @@ CREATE SCHEMA zyx;
 CREATE TABLE zyx.zyx_table (id int);
 CREATE TYPE zyx.zyx_type AS ENUM ('a');
 CREATE FUNCTION zyx.zyx_function() RETURNS int LANGUAGE sql AS 'SELECT 1';
+CREATE DOMAIN shown.held AS regclass;
+CREATE TYPE shown.pair AS (number int, relation shown.held);
 CREATE TABLE shown.log (id int, relation regclass, called regproc, signature regprocedure, type regtype,
-  space regnamespace, relations regclass[]);
-INSERT INTO shown.log VALUES (1, 'pg_class', 'now', 'now()', 'integer', 'pg_catalog', '{pg_class}');
+  space regnamespace, relations regclass[], own shown.held, pair shown.pair, search regconfig);
+INSERT INTO shown.log VALUES (1, 'pg_class', 'now', 'now()', 'integer', 'pg_catalog', '{pg_class}', 'pg_class',
+  '(1,pg_class)', 'english');
 CREATE VIEW shown.latest AS SELECT * FROM shown.log;
 """
 NUMBERS = """
 SELECT oid::bigint FROM pg_class WHERE relname = 'zyx_table' UNION SELECT oid FROM pg_type WHERE typname = 'zyx_type'
 UNION SELECT oid FROM pg_proc WHERE proname = 'zyx_function' UNION SELECT oid FROM pg_namespace WHERE nspname = 'zyx'
 """
-COLUMNS = ("relation", "called", "signature", "type", "space")
+COLUMNS = ("relation", "called", "signature", "type", "space", "own")
 MIXING = """
 SELECT {column} FROM {table} UNION ALL SELECT {number}
 SELECT {number} UNION ALL SELECT {column} FROM {table}
@@ -46,6 +49,10 @@ SELECT l FROM {table} AS l UNION ALL SELECT ROW(1,{number},{number},{number},{nu
 SELECT '{number}'::regclass, {column} FROM {table}
 SELECT relations || {number} FROM {table}
 SELECT relations || '{{{number}}}' FROM {table}
+SELECT (pair).relation FROM {table} UNION ALL SELECT {number}
+SELECT '(1,{number})'::shown.pair
+SELECT json_populate_record(pair, '{{"relation": "{number}"}}') FROM {table}
+SELECT NULL::shown.held UNION ALL SELECT {number}
 """
 READER = Principal("rita", subject="rita", groups=frozenset({"readers"}))
 
@@ -84,8 +91,11 @@ async def test_numbers_become_no_names_of_hidden_objects(gateway, numbers):
 
 
 async def test_the_values_themselves_are_shown(gateway):
-    shown = [1, "pg_class", "now", "now()", "integer", "pg_catalog", ["pg_class"]]
+    names = ["pg_class", "now", "now()", "integer", "pg_catalog"]
+    shown = [1, *names, ["pg_class"], "pg_class", "(1,pg_class)", "english"]
     for sql in ("SELECT * FROM shown.log", "SELECT l.* FROM shown.log AS l WHERE relation = 'pg_class' ORDER BY type"):
         assert (await gateway.query(None, sql, principal=READER)).rows == [shown]
     masked = await gateway.query(None, "SELECT relation, space, called FROM shown.latest", principal=READER)
     assert masked.rows == [["pg_class", None, "now"]]
+    searched = await gateway.query(None, "SELECT to_tsvector(search, 'a cat') FROM shown.log", principal=READER)
+    assert searched.rows == [["'cat':2"]]

@@ -20,14 +20,13 @@ class Spelled(Expression):
 
 
 def spell(column: TableColumn, shown: Expression | None, dialect: Dialect) -> Expression | None:
-    """Return what is shown of a column, as text if values of its type are names of objects. None: the column itself.
+    """Return what is shown of a column, as text if its values hold names of objects. None: the column itself.
 
     Where a query mixes such values with numbers, as in UNION, the database turns these into names of other objects.
     """
-    type_, _, array = column.type.partition("[")
-    if dialect.confine is None or type_ not in dialect.loaded_rules.telling:
+    if dialect.confine is None or not column.names_objects:
         return shown
-    text = "text[]" if array else "text"
+    text = "text[]" if column.type.endswith("]") else "text"
     own = Spelled((f"CAST({dialect.quote(column.name)} AS {text})",))
     return own if shown is None else concat("CAST((\n", shown, f"\n) AS {text})")
 

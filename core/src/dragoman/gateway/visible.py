@@ -92,7 +92,8 @@ class Visible:
         """Return the names of the types of visible columns, and of visible relations' rows."""
         if self._told[0] is not snapshot:
             lexicon = self._dialect.lexicon
-            texts = {column.type for table in snapshot.tables for column in table.columns}
+            columns = (column for table in snapshot.tables for column in table.columns)
+            texts = {column.type for column in columns if not column.names_objects}
             parsed = (parse_name(_MODIFIER.sub("", text), lexicon) for text in texts)
             named = {parts[-1].text for parts in parsed if parts}
             self._told = (snapshot, frozenset(named | {table.relation.name for table in snapshot.tables}))

@@ -62,6 +62,8 @@ class TableColumn:
     """A column of a relation. `type`: the shortest spelling the database accepts. `enum`: its only values, in order.
 
     `default`, `generated` and `identity` are SQL text as the database reports it (`identity`: ALWAYS or BY DEFAULT).
+    `names_objects`: numbers that a query mixes with its values become names of the database's objects, as those of
+    Postgres' type `regclass` do.
     """
 
     name: str
@@ -72,6 +74,7 @@ class TableColumn:
     generated: str | None = None
     identity: str | None = None
     enum: tuple[str, ...] = ()
+    names_objects: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -112,13 +112,26 @@ SELECT used.type, used.modifier::integer, format_type(used.type, used.modifier::
   array(SELECT label.enumlabel::text FROM pg_enum AS label
         WHERE label.enumtypid IN (element.oid, element.typbasetype) ORDER BY label.enumsortorder),
   array(SELECT pg_get_constraintdef(con.oid, true) FROM pg_constraint AS con
-        WHERE con.contypid = element.oid AND con.contype = 'c' ORDER BY con.conname)
+        WHERE con.contypid = element.oid AND con.contype = 'c' ORDER BY con.conname),
+  EXISTS (
+    WITH RECURSIVE held (type) AS (
+      SELECT used.type
+      UNION
+      SELECT part.type FROM held JOIN pg_type AS t ON t.oid = held.type, LATERAL (
+        SELECT t.typbasetype UNION ALL SELECT t.typelem UNION ALL
+        SELECT a.atttypid FROM pg_attribute AS a WHERE a.attrelid = t.typrelid AND a.attnum > 0) AS part(type)
+      WHERE part.type <> '0'::oid)
+    SELECT FROM held JOIN pg_type AS t ON t.oid = held.type JOIN pg_namespace AS n ON n.oid = t.typnamespace
+    WHERE n.nspname::text = 'pg_catalog'::text AND t.typname::text ~ '^reg'::text
+      AND t.typname::text <> ALL ('{regconfig,regdictionary}'::text[]))
 FROM ROWS FROM (pg_catalog.unnest($1::oid[]), pg_catalog.unnest($2::text[])) AS used(type, modifier)
 JOIN pg_type AS own ON own.oid = used.type
 JOIN pg_type AS element
   ON element.oid = CASE WHEN own.typcategory = 'A' AND own.typelem <> '0'::oid THEN own.typelem ELSE own.oid END
 """
-"""$1, $2: the types and modifiers of columns. Returns the spelling, whether NULL is excluded, labels and checks.
+"""$1, $2: the types and modifiers of columns.
+
+Returns the spelling, whether NULL is excluded, labels, checks, and whether values hold names of objects.
 
 For an array, labels (of an enum) and checks (of a domain) are those of its elements.
 """

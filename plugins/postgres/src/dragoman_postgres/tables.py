@@ -44,11 +44,15 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """The facts in the type of a column: its spelling, whether it forbids NULL, and its only values."""
+    """The facts in the type of a column: its spelling, whether it forbids NULL, and its only values.
+
+    `names_objects`: whether its values hold names of objects.
+    """
 
     name: str
     not_null: bool
     values: tuple[str, ...]
+    names_objects: bool = False
 
 
 @dataclass(slots=True)
@@ -128,9 +132,10 @@ def _definition(is_partition: bool, parents: str | None, bounds: str | None, key
     return " ".join(words)
 
 
-def _type(formatted: str, not_null: bool, labels: Sequence[str], checks: Sequence[str]) -> Type:
+def _type(formatted: str, not_null: bool, labels: Sequence[str], checks: Sequence[str], names_objects: bool) -> Type:
     listed = (allowed_values(check) for check in checks)
-    return Type(short_type(formatted), not_null, tuple(labels) or next((found[1] for found in listed if found), ()))
+    values = tuple(labels) or next((found[1] for found in listed if found), ())
+    return Type(short_type(formatted), not_null, values, names_objects)
 
 
 _UNKNOWN = Type("unknown", not_null=False, values=())
@@ -175,6 +180,7 @@ class _Columns:
             generated=expression if generated else None,
             identity=_IDENTITIES[identity],
             enum=known.values or values,
+            names_objects=known.names_objects,
         )
 
 
