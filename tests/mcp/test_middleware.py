@@ -10,7 +10,7 @@ from typing import Any
 import httpx2
 import pytest
 from dragoman.mcp.connections import Connection, Connections, Limits
-from dragoman.mcp.middleware import AccessMiddleware
+from dragoman.mcp.middleware import _ONCE, AccessMiddleware
 from dragoman.mcp.origins import Origins
 from dragoman.mcp.refusals import RefusalLog, Refused
 from dragoman.model import Principal
@@ -397,6 +397,45 @@ async def test_what_can_be_read_in_two_ways_is_refused_and_ends_the_connection(c
     await client.send(AMBIGUOUS[shape])
     assert STATUS.findall(await client.rest()) in ([b"400"], [b"501"], [])
     await clients.answers()
+
+
+TRAILING = {
+    "authorization": f"Bearer {TOKEN}",
+    "host": "localhost",
+    "origin": "https://evil.example",
+    "x-forwarded-user": "ada",
+    "x-forwarded-groups": "admins",
+    "expect": "100-continue",
+    **dict.fromkeys(("content-type", "mcp-session-id", "mcp-protocol-version", "mcp-method", "mcp-name"), "x"),
+}
+
+
+def trailed(field: str, **changes: str | None) -> bytes:
+    """Return a good call whose body comes in chunks, with a field after the last one."""
+    chunks = b"%x\r\n%b\r\n0\r\n" % (len(BODY), BODY)
+    return head(content_length=None, transfer_encoding="chunked", **changes) + chunks + field.encode() + b"\r\n"
+
+
+def test_every_header_that_counts_is_tried_after_the_body() -> None:
+    assert set(TRAILING) >= {name.decode() for name in _ONCE} - {"content-length", "transfer-encoding"}
+
+
+@pytest.mark.parametrize("name", TRAILING)
+async def test_a_field_after_the_body_is_no_header(clients: Clients, name: str) -> None:
+    for changes in ({}, {name: None}):
+        statuses: list[int] = []
+        for field in ("", f"{name}: {TRAILING[name]}\r\n"):
+            client = await clients.connect()
+            await client.send(trailed(field, **changes))
+            statuses.append(await client.status())
+        assert statuses[0] == statuses[1], (changes, statuses)
+
+
+async def test_the_next_request_of_a_connection_has_headers_again(clients: Clients) -> None:
+    client = await clients.connect()
+    for sent in (trailed(f"x: {'y' * 9000}\r\n"), GOOD, trailed("", authorization=None), GOOD):
+        await client.send(sent)
+        assert await client.status() == (401 if sent == trailed("", authorization=None) else 200)
 
 
 UPGRADES = ["h2c", "websocket", "h2c, websocket", "H2C"]

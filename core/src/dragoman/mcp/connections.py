@@ -312,7 +312,7 @@ class Connections:
 
     def protocol(self, base: Callable[..., asyncio.Protocol]) -> Callable[..., asyncio.Protocol]:
         """Return uvicorn's protocol class `base` with every connection guarded, as uvicorn calls it."""
-        own = _for_origins(base)
+        own = _strict(base)
 
         def create(*, app_state: dict[str, Any], **options: Any) -> asyncio.Protocol:
             return Connection(lambda guard: own(app_state=app_state | {STATE: guard}, **options), self)
@@ -372,19 +372,36 @@ class Connections:
         self._sweep_later()
 
 
-def _for_origins(base: Callable[..., asyncio.Protocol]) -> Callable[..., asyncio.Protocol]:
-    """Return uvicorn's protocol class `base`, except that it refuses requests to a proxy.
+def _strict(base: Callable[..., asyncio.Protocol]) -> Callable[..., asyncio.Protocol]:
+    """Return uvicorn's protocol class `base`, except that it refuses requests to a proxy and ignores trailers.
 
     A target such as `http://host/mcp` names a host of its own, which the checks of `Host` would not see. httptools
     removes it from the path; for h11 it is the path, which does not exist.
+
+    Fields that follow a chunked body are no headers: proxies pass them on and check only the head. httptools reports
+    both in the same way, and uvicorn would add them to the head; h11 keeps them apart.
     """
-    read_target: Any = getattr(base, "on_url", None)
-    if read_target is None:
+    if getattr(base, "on_url", None) is None:
         return base
+    parent: Any = base
+
+    def on_message_begin(self: Any) -> None:
+        self.head_is_complete = False
+        parent.on_message_begin(self)
 
     def on_url(self: Any, url: bytes) -> None:
         if not self.url and url[:1] not in (b"/", b"*"):
             raise ValueError("a target that names a host")
-        read_target(self, url)
+        parent.on_url(self, url)
 
-    return type("OriginProtocol", (cast("type[asyncio.Protocol]", base),), {"on_url": on_url})
+    def on_header(self: Any, name: bytes, value: bytes) -> None:
+        if not self.head_is_complete:
+            parent.on_header(self, name, value)
+
+    def on_headers_complete(self: Any) -> None:
+        self.head_is_complete = True
+        parent.on_headers_complete(self)
+
+    callbacks = (on_message_begin, on_url, on_header, on_headers_complete)
+    bases = (cast("type[asyncio.Protocol]", base),)
+    return type("StrictProtocol", bases, {callback.__name__: callback for callback in callbacks})
