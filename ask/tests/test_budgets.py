@@ -4,7 +4,7 @@ import asyncio
 import json
 
 import pytest
-from dragoman import Principal, QuotaExceeded
+from dragoman import DragomanError, ModelError, Principal, QuotaExceeded
 from dragoman.config import Audit, ModelSettings
 from dragoman.gateway.asking import Question
 from dragoman_ask.budgets import Budgets
@@ -80,6 +80,49 @@ def test_money_that_a_running_question_reserved_may_be_free_soon():
     with pytest.raises(QuotaExceeded, match="used up") as caught:
         kept.begin(ADA).reserve(1_000)
     assert caught.value.context == {"retry_after": 6_400}
+
+
+USED = {"prompt_tokens": 4_000, "completion_tokens": 900}
+
+
+def completion(message) -> Failure:
+    """Return a completion without a usable text, as after a refusal or too much thinking."""
+    choices = [] if message is None else [{"index": 0, "finish_reason": "stop", "message": message}]
+    return Failure(200, body=json.dumps({"id": "x", "choices": choices, "usage": USED}).encode())
+
+
+UNANSWERED = {
+    "a refusal": completion({"role": "assistant", "content": None, "refusal": "I cannot help with that."}),
+    "an empty text": completion({"role": "assistant", "content": ""}),
+    "thinking that used all the tokens": completion({"role": "assistant", "content": None, "reasoning": "Hm."}),
+    "a list in place of a text": completion({"role": "assistant", "content": [{"type": "text", "text": "x"}]}),
+    "no choice": completion(None),
+    "a text of another form": Text("I would rather not.", usage=USED),
+    "no answer in time": Never(),
+}
+
+
+@pytest.mark.parametrize("kind", UNANSWERED)
+async def test_what_the_provider_counts_counts_for_the_caller(asking, kind):
+    async with asking(lambda _: UNANSWERED[kind], max_tokens_per_day=10_000, max_tokens=2_000, timeout=0.5) as made:
+        gateway, model = made
+        for _ in range(40):
+            with pytest.raises(DragomanError) as caught:
+                await gateway.ask(Question(text="How many? " * 300, principal=ADA))
+            if isinstance(caught.value, QuotaExceeded):
+                break
+        else:
+            pytest.fail(f"{len(model.requests)} requests of a caller with 10,000 tokens reached the model")
+
+
+async def test_the_audit_tells_what_a_refused_question_used(asking, tmp_path):
+    audit = Audit(path=tmp_path / "audit.jsonl")
+    async with asking([UNANSWERED["a refusal"]], audit=audit) as (gateway, _):
+        with pytest.raises(ModelError, match="no reply"):
+            await gateway.ask("How many?")
+    (file,) = tmp_path.glob("audit-*.jsonl")
+    (record,) = [each for each in map(json.loads, file.read_text().splitlines()) if each.get("tool") == "ask"]
+    assert (record["model"]["input_tokens"], record["model"]["output_tokens"]) == (4_000, 900)
 
 
 def test_a_call_that_failed_costs_nothing():

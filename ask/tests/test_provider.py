@@ -33,6 +33,7 @@ async def test_a_busy_server_is_asked_again_when_it_says(asking):
         (Failure(200, body=b'{"choices": [{"mess'), "not a completion"),
         (Failure(200, body=b'{"choices": []}'), "no reply"),
         (Failure(200, body=b'{"choices": 7}'), "not a completion"),
+        (Failure(200, body=b'{"choices": {"0": 1}}'), "not a completion"),
         (Failure(200, body=b"[]"), "no reply"),
         (Failure(200, body=b"[" * 100_000), "not a completion"),
         (Text(""), "no reply"),

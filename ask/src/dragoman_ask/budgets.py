@@ -79,7 +79,7 @@ class Spending:
         return reply
 
     def settle(self, prompt: int, reply: int, used: Usage | None) -> None:
-        """Replace the reservation by the actual use; None: the call failed, and its use is unknown."""
+        """Replace the reservation by the actual use; None: the server refused the request, or was not there."""
         self._reserve(-prompt - reply, -self._cost(prompt, reply))
         self.use.calls += 1
         if used is None:

@@ -54,11 +54,22 @@ class Shape:
     schema: dict[str, Any]
 
 
+class NoReply(ModelError):
+    """No reply to a request that the provider counts all the same. `usage`: what it counts, as far as is known."""
+
+    def __init__(self, message: str, usage: Usage, *, suggestion: str) -> None:
+        super().__init__(message, suggestion=suggestion)
+        self.usage = usage
+
+
 class Model(Protocol):
     """A language model. Makes no connection before its first use."""
 
     async def complete(self, messages: Sequence[Message], shape: Shape, max_tokens: int) -> Completion:
-        """Return the model's reply. Cancelling ends the request. Raises `ModelError`, whose message has no secrets."""
+        """Return the model's reply. Cancelling ends the request. Raises `ModelError`, whose message has no secrets.
+
+        `NoReply` means that the request was counted nevertheless.
+        """
         ...
 
     async def aclose(self) -> None:
@@ -112,12 +123,18 @@ def without_key(text: str, settings: ModelSettings | None) -> str:
     return text.replace(key, STRIPPED) if len(key) >= SHORTEST_KEY else text
 
 
-def time_is_up(settings: ModelSettings) -> ModelError:
-    """Return the error for a model that does not reply in time."""
-    return ModelError(
+def time_is_up(settings: ModelSettings, messages: Sequence[Message]) -> ModelError:
+    """Return the error for a model that does not reply in time: the provider has read the messages."""
+    return NoReply(
         f"The model did not reply within {settings.timeout:g} seconds.",
+        Usage(estimate(messages)),
         suggestion="Try again in a moment; the administrator can raise model.timeout.",
     )
+
+
+def no_text(usage: Usage) -> ModelError:
+    """Return the error for a reply without text: the model refused, or used all its tokens for thinking."""
+    return NoReply("The model gave no reply to this question.", usage, suggestion="Ask it in other words.")
 
 
 def explain_status(status: int) -> ModelError:

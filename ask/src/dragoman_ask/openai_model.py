@@ -16,6 +16,7 @@ from dragoman_ask.models import (
     check_usage,
     estimate,
     explain_status,
+    no_text,
     time_is_up,
 )
 
@@ -52,12 +53,12 @@ class OpenAIModel:
             async with asyncio.timeout(self._settings.timeout):
                 return _completion(await self._create(client, messages, shape, max_tokens), messages, max_tokens)
         except TimeoutError:
-            raise time_is_up(self._settings) from None
+            raise time_is_up(self._settings, messages) from None
         except openai.APIStatusError as error:
             raise explain_status(error.status_code) from None
         except openai.APIConnectionError:
             raise ModelError("The model cannot be reached, or its reply was cut off.") from None
-        except (openai.OpenAIError, ValueError, TypeError, AttributeError, RecursionError):
+        except (openai.OpenAIError, ValueError, TypeError, LookupError, AttributeError, RecursionError):
             raise ModelError("The response of the model's server is not a completion.") from None
 
     async def _create(
@@ -123,9 +124,11 @@ def _response_format(kind: str, shape: Shape) -> dict[str, Any]:
 def _completion(answer: ChatCompletion, messages: Sequence[Message], max_tokens: int) -> Completion:
     """Return a server's response as a reply. Raises `ModelError` for one without text."""
     choices: Any = getattr(answer, "choices", None)
-    text = choices[0].message.content if choices else None
-    if not isinstance(text, str) or not text:
-        raise ModelError("The model gave no reply to this question.", suggestion="Ask it in other words.")
+    said = choices[0].message.content if choices else None
+    text = said if isinstance(said, str) else ""
     used: Any = getattr(answer, "usage", None)  # the library does not check the server's response
     prompt, reply = (getattr(used, name, None) for name in ("prompt_tokens", "completion_tokens"))
-    return Completion(text, check_usage(prompt, reply, estimate(messages), text, max_tokens))
+    usage = check_usage(prompt, reply, estimate(messages), text, max_tokens)
+    if not text:
+        raise no_text(usage)
+    return Completion(text, usage)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from dragoman.config import ModelSettings
 from dragoman.errors import ModelError
 
-from dragoman_ask.models import Completion, Message, Shape, check_usage, estimate, explain_status, time_is_up
+from dragoman_ask.models import Completion, Message, Shape, check_usage, estimate, explain_status, no_text, time_is_up
 
 if TYPE_CHECKING:
     from pydantic_ai.models import Model as Inner
@@ -46,16 +46,16 @@ class PydanticAIModel:
                     model_request_parameters=ModelRequestParameters(output_mode=mode, output_object=wanted),
                 )
         except TimeoutError:
-            raise time_is_up(self._settings) from None
+            raise time_is_up(self._settings, messages) from None
         except ModelHTTPError as error:
             raise explain_status(error.status_code) from None
         except (AgentRunError, UserError):
             raise ModelError("The model cannot be reached, or its response is not a reply.") from None
-        if not response.text:
-            raise ModelError("The model gave no reply to this question.", suggestion="Ask it in other words.")
-        used = response.usage
-        usage = check_usage(used.input_tokens, used.output_tokens, estimate(messages), response.text, max_tokens)
-        return Completion(response.text, usage)
+        text, used = response.text or "", response.usage
+        usage = check_usage(used.input_tokens, used.output_tokens, estimate(messages), text, max_tokens)
+        if not text:
+            raise no_text(usage)
+        return Completion(text, usage)
 
     async def _connect(self) -> Inner:
         async with self._connecting:

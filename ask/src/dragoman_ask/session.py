@@ -18,6 +18,7 @@ from dragoman_ask.models import (
     CHARACTERS_PER_TOKEN,
     Message,
     Model,
+    NoReply,
     Shape,
     Usage,
     estimate,
@@ -82,6 +83,9 @@ class Session:
             used = completion.usage
         except asyncio.CancelledError:
             used = Usage(prompt)  # the provider counts it all the same
+            raise
+        except NoReply as error:
+            used = error.usage
             raise
         finally:
             self.spending.settle(prompt, reply, used)
