@@ -117,6 +117,18 @@ async def test_a_server_without_structured_replies_is_asked_plainly(asking):
     assert len(model.requests) == 4  # the second question knows
 
 
+async def test_questions_at_once_agree_on_the_form_that_a_server_takes(asking):
+    def script(request):
+        if request["response_format"]["type"] == "json_schema":
+            return Failure(400, {}, b'{"error": {"message": "response_format json_schema is not supported"}}')
+        return query(COUNT)
+
+    async with asking(script) as (gateway, model):
+        answers = await asyncio.gather(*(gateway.ask("How many?") for _ in range(6)))
+    assert [answer.result.rows for answer in answers] == [[[200]]] * 6
+    assert {request["response_format"]["type"] for request in model.requests[-3:]} == {"json_object"}
+
+
 async def test_a_silent_server_is_given_up_in_time(asking):
     async with asking([Never()], timeout=0.05) as (gateway, _):
         with pytest.raises(ModelError, match="did not reply within"):

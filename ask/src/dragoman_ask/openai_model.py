@@ -70,7 +70,8 @@ class OpenAIModel:
         # Newer models of OpenAI know only one name of the limit; other servers often know only the other.
         limit = "max_tokens" if self._settings.base_url else "max_completion_tokens"
         while True:
-            further: dict[str, Any] = {limit: max_tokens, **_response_format(FORMATS[self._format], shape)}
+            tried = self._format  # other questions may change it meanwhile
+            further: dict[str, Any] = {limit: max_tokens, **_response_format(FORMATS[tried], shape)}
             try:
                 # No overload matches keywords that depend on the server.
                 answer: ChatCompletion = await client.chat.completions.create(  # pyright: ignore[reportUnknownVariableType]
@@ -78,9 +79,9 @@ class OpenAIModel:
                 )
                 return answer  # pyright: ignore[reportUnknownVariableType]
             except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
-                if "response_format" not in str(error) or FORMATS[self._format] == FORMATS[-1]:
+                if "response_format" not in str(error) or FORMATS[tried] == FORMATS[-1]:
                     raise
-                self._format += 1
+                self._format = max(self._format, tried + 1)
 
     async def _connect(self) -> AsyncOpenAI:
         async with self._connecting:
