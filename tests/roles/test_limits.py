@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import socket
+import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,52 @@ async def test_rows_and_bytes_that_were_answered_are_counted(opened):
             assert (await ask(toolbox, "execute_query", sql="SELECT * FROM orders"))["row_count"] == 3
         error = (await ask(toolbox, "execute_query", sql="SELECT * FROM orders"))["error"]
         assert (error["code"], "4 rows an hour" in error["message"]) == ("QUOTA_EXCEEDED", True)
+
+
+READS = {
+    "execute_query": {"sql": "SELECT * FROM orders"},
+    "get_sample_rows": {"table_name": "orders"},
+    "get_row": {"table_name": "orders", "key": 1, "follow": 1},
+    "get_row, from the wide end": {"table_name": "notes", "key": 1, "follow": 3},
+    "describe_table": {"table_name": ["orders", "customers"]},
+    "search_catalog": {"query": ""},
+    "list_tables": {"detail": "full"},
+    "read_schema": {},
+    "explain_query": {"sql": "SELECT * FROM orders"},
+}
+
+
+@pytest.mark.parametrize("read", READS)
+async def test_no_tool_answers_more_bytes_than_the_quota_and_one_answer(opened, shop, read):
+    with contextlib.closing(sqlite3.connect(shop / "shop.db")) as made, made:
+        made.execute("CREATE TABLE notes (id INTEGER PRIMARY KEY, text TEXT, order_id INTEGER REFERENCES orders(id))")
+        made.execute("INSERT INTO notes VALUES (1, printf('%.2000c', 'x'), 2)")
+    roles = GRANT.replace("[[", 'tools = ["full"]\n[[', 1) + "bytes_per_day = 5000"
+    async with opened(roles) as small:
+        toolbox, answered, longest = Toolbox(small.gateway, profile="full"), 0, 0
+        for _ in range(500):
+            answer = await toolbox.call(read.partition(",")[0], READS[read], principal=ANALYST)
+            if answer.is_error:
+                assert "QUOTA_EXCEEDED" in answer.text
+                break
+            answered, longest = answered + len(answer.text), max(longest, len(answer.text))
+        else:
+            pytest.fail("no quota")
+    # The names of columns, and what surrounds rows, do not count.
+    assert answered <= 5 * (5000 + longest), (answered, longest)
+
+
+@pytest.mark.parametrize("follow", [0, 1, 2])
+async def test_every_row_of_an_answer_counts(opened, follow):
+    """An order refers to a customer, and nothing more."""
+    roles = GRANT.replace("[[", 'tools = ["full"]\n[[', 1) + "rows_per_hour = 10"
+    async with opened(roles) as small:
+        toolbox, calls = Toolbox(small.gateway, profile="full"), 0
+        while not (
+            await toolbox.call("get_row", {"table_name": "orders", "key": 1, "follow": follow}, principal=ANALYST)
+        ).is_error:
+            calls += 1
+    assert calls == (5 if follow else 10)
 
 
 async def test_the_parts_of_one_call_count_as_one(opened):

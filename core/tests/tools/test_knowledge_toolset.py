@@ -56,6 +56,30 @@ async def test_a_row_comes_with_what_it_refers_to(knowing: Toolbox, ask):
     assert "refers_to" not in await ask(knowing, "get_row", table_name="orders", key=2, follow=0)
 
 
+KEYS = [f"r{n} INTEGER REFERENCES wide(id)" for n in range(9)]
+WIDE = f"""
+CREATE TABLE wide (id INTEGER PRIMARY KEY, note TEXT, {", ".join(KEYS)});
+WITH RECURSIVE numbers(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM numbers WHERE n < 29)
+INSERT INTO wide SELECT n, printf('%.300c', 'x'), {", ".join(f"(7 * n + {n}) % 30" for n in range(9))} FROM numbers;
+"""
+
+
+def rows_in(told) -> int:
+    """Return the number of rows of an answer, with those that they refer to."""
+    return 1 + sum(map(rows_in, told.get("refers_to", {}).values()))
+
+
+@pytest.mark.parametrize("limits", [{"max_bytes": 9_000}, {"max_rows": 20, "default_rows": 5}])
+@pytest.mark.parametrize("follow", [0, 1, 2, 3])
+async def test_a_row_with_what_it_refers_to_is_no_longer_than_any_answer(database, open_toolbox, follow, limits):
+    async with open_toolbox(database("shop", WIDE, **limits), profile="full") as toolbox:
+        answer = await toolbox.call("get_row", {"table_name": "wide", "key": 5, "follow": follow})
+    told = answer.structured
+    assert len(answer.text.encode()) <= limits.get("max_bytes", 100_000)
+    assert 1 + 9 * (follow > 0) <= rows_in(told) <= limits.get("max_rows", 10_000) + 1
+    assert ("notices" in told) == (follow > 1)
+
+
 async def test_a_key_of_several_columns_is_an_object(knowing: Toolbox, ask, fail):
     key = {"region": "north", "id": 1}
     assert (await ask(knowing, "get_row", table_name="branches", key=key))["row"] == key

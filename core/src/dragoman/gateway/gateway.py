@@ -471,7 +471,8 @@ class Gateway:
                         rows = await query.rows()
             empty = rows.row_count == 0 or (rows.rows_json in NOTHING and not rows.truncated)
             reason = await why_empty(query, rows, record) if empty else ()
-            record.rows, record.bytes = rows.row_count, len(rows.rows_json)
+            record.rows += rows.row_count  # a call may answer the rows of several queries
+            record.bytes += len(rows.rows_json)
             return Result(
                 columns=rows.columns,
                 rows_json=rows.rows_json,
@@ -572,7 +573,10 @@ class Gateway:
             self.for_principal(asked.principal).resolve_name(asked.database)
         async with self.call("ask", asked.principal, asked.database) as record:
             record.database = asked.database  # if the model chooses one, it is not known yet
-            return await self.asker().ask(self.for_principal(asked.principal), record, asked)
+            answer = await self.asker().ask(self.for_principal(asked.principal), record, asked)
+            told = answer.result  # other queries were tried, and their rows are not answered
+            record.rows, record.bytes = (told.row_count, len(told.rows_json)) if told is not None else (0, 0)
+            return answer
 
     def asker(self) -> Asker:
         """Return the asker. Raises `ConfigurationError` without a model."""

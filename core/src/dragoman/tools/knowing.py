@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from dragoman.catalog import Insight, drop_empty, full
@@ -12,8 +13,11 @@ from dragoman.errors import ParameterError
 from dragoman.gateway.sampling import find_column
 from dragoman.model import ForeignKey, Relation, Result, Table
 from dragoman.tools.answer import Body
+from dragoman.tools.budget import Budget
 from dragoman.tools.context import ToolCall
 from dragoman.tools.overview import PROBE, find_description, find_notes
+
+FULL = "Rows that it refers to are left out, since the answer has no room for them. Ask with a smaller `follow`."
 
 
 async def read_schema(call: ToolCall) -> Body:
@@ -65,14 +69,33 @@ async def _tables(call: ToolCall) -> list[Table]:
     return [table for table in there if table.system or snapshot.lists(table)]
 
 
+@dataclass(slots=True)
+class _Room:
+    """The room of an answer for further rows. `full`: one did not fit, so no other is read."""
+
+    budget: Budget
+    rows: int
+    full: bool = False
+
+    def take(self, entry: Mapping[str, Any]) -> bool:
+        """Return whether a row fits, and use its room."""
+        self.full = self.full or self.rows < 1 or not self.budget.take(entry)
+        self.rows -= 1
+        return not self.full
+
+
 async def get_row(call: ToolCall) -> Body:
-    """Return one row by its key, and the rows that it refers to by its foreign keys."""
+    """Return one row by its key, and the rows that it refers to by its foreign keys, as many as fit."""
     table = await call.database.catalog.find(call["table_name"], call["schema_name"])
     key = _key(call, table)
     row = await _row(call, table, key)
     if row is None:
         raise ParameterError("There is no row with this key.", suggestion="Look for it with execute_query.")
-    return Body({"row": row, **drop_empty({"refers_to": await _follow(call, table, row, call["follow"])})})
+    room = _Room(call.budget(), call.database.config.max_rows)
+    room.take(row)
+    found = await _follow(call, table, row, call["follow"], room)
+    notices = [FULL] if room.full and call["follow"] else []
+    return Body({"row": row, **drop_empty({"refers_to": found, "notices": notices})})
 
 
 def _key(call: ToolCall, table: Table) -> dict[str, Any]:
@@ -105,12 +128,13 @@ async def _row(call: ToolCall, table: Table, key: Mapping[str, Any]) -> dict[str
     return dict(zip((column.name for column in result.columns), result.rows[0], strict=True))
 
 
-async def _follow(call: ToolCall, table: Table, row: Mapping[str, Any], depth: int) -> dict[str, Any]:
-    """Return the rows that a row refers to, by the referring columns."""
-    if depth == 0:
+async def _follow(call: ToolCall, table: Table, row: Mapping[str, Any], depth: int, room: _Room) -> dict[str, Any]:
+    """Return the rows that a row refers to, by the referring columns; what these refer to comes last."""
+    if depth == 0 or room.full:
         return {}
     snapshot = await call.database.catalog.snapshot()
     found: dict[str, Any] = {}
+    further: list[tuple[str, Table, dict[str, Any]]] = []
     outgoing, _ = await call.database.catalog.foreign_keys(table, "outgoing")
     for key in outgoing:
         target = snapshot.by_relation.get(key.references)
@@ -118,13 +142,16 @@ async def _follow(call: ToolCall, table: Table, row: Mapping[str, Any], depth: i
             continue
         values = [row[column] for column in key.columns]
         other = await _row(call, target, dict(zip(key.referenced_columns, values, strict=True)))
-        if other is not None:
-            deeper = await _follow(call, target, other, depth - 1)
-            found[", ".join(key.columns)] = {
-                "table": call.database.catalog.namespace.name(target.relation),
-                "row": other,
-                **drop_empty({"refers_to": deeper}),
-            }
+        if other is None:
+            continue
+        columns = ", ".join(key.columns)
+        entry = {"table": call.database.catalog.namespace.name(target.relation), "row": other}
+        if not room.take({columns: entry}):
+            break
+        found[columns] = entry
+        further.append((columns, target, other))
+    for columns, target, other in further:
+        found[columns] |= drop_empty({"refers_to": await _follow(call, target, other, depth - 1, room)})
     return found
 
 

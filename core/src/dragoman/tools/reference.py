@@ -94,7 +94,7 @@ every value keeps its meaning in it; `notices` name the columns written as text.
     "read_schema": """The whole schema, or `tables` of it: annotated SQL for a prompt, a Mermaid diagram, or JSON; as
 much as fits.""",
     "get_row": """One row by its key: a value, or an object of key columns. `refers_to` has the rows it refers to, by
-the columns that do, up to `follow` steps away.""",
+the columns that do, up to `follow` steps away, as many as fit.""",
     "server_info": """Version, abilities and limits of a database, and what to know of its SQL.""",
     "read_resource": """The `text` of a [resource](resources.md); without `uri`, `resources` and `templates`.""",
     "add_database": """Adds a database and says whether it answers. `url` as in the configuration, without `${...}`;
