@@ -1,5 +1,8 @@
 """A right answer is an example for later questions, a wrong one a case for `dragoman eval`."""
 
+import asyncio
+import random
+import sys
 from dataclasses import replace
 
 import pytest
@@ -103,6 +106,43 @@ async def test_the_last_mark_of_an_answer_counts(asking, tmp_path):
         assert (tmp_path / "shop.yaml").read_text().startswith("# ours"), "what people wrote stays"
         await asker.rate(Principal(), "How many orders?", right=True)
     assert (marked("shop.yaml"), marked("shop.wrong.yaml")) == (["Who?", "How many orders?"], [])
+
+
+MARKER = """
+import random, sys
+from pathlib import Path
+from dragoman_ask.examples import add
+folder, number = Path(sys.argv[1]), int(sys.argv[2])
+chosen = random.Random(number)
+for turn in range(60):
+    for question in range(3):
+        add(folder, "shop", f"{number} {question}", "SELECT 1", right=turn == 59 or chosen.random() < 0.5)
+"""
+
+
+async def test_the_last_mark_counts_whoever_marks_at_the_same_time(tmp_path):
+    """Workers of one server share the files, and each has threads."""
+    running = [await asyncio.create_subprocess_exec(sys.executable, "-c", MARKER, tmp_path, str(n)) for n in range(3)]
+    assert [await each.wait() for each in running] == [0, 0, 0]
+    marked = [case.question for case in load_cases(str(tmp_path / "shop.yaml"))]
+    assert sorted(marked) == sorted(f"{number} {question}" for number in range(3) for question in range(3))
+    assert not (tmp_path / "shop.wrong.yaml").exists()
+
+
+async def test_a_long_list_of_examples_holds_nobody_up(asking, tmp_path):
+    words = [f"w{number:02x}" for number in range(900)]
+    chosen = random.Random(1)
+    lines = (f"- question: {' '.join(chosen.choices(words, k=6))}\n  sql: SELECT 1\n" for _ in range(7_000))
+    (tmp_path / "shop.yaml").write_text("".join(lines))
+    async with asking([query(COUNT)] * 2, examples_dir=tmp_path) as (gateway, _):
+        await gateway.ask("How many?")
+        asked, loop = asyncio.ensure_future(gateway.ask(" ".join(words))), asyncio.get_running_loop()
+        pauses = []
+        while not asked.done():
+            before = loop.time()
+            await asyncio.sleep(0)
+            pauses.append(loop.time() - before)
+    assert max(pauses) < 0.5, "it was 2 seconds"
 
 
 async def test_a_full_file_takes_no_more_marks(asking, tmp_path):

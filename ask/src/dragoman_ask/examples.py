@@ -7,10 +7,15 @@ format of `dragoman eval`.
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import logging
+import threading
+from collections.abc import Generator
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 
+from dragoman.cooperative import in_thread_if_many
 from dragoman.errors import ConfigurationError, DragomanError
 from dragoman.gateway.opened import OpenDatabase
 from dragoman.meaning.search import rank
@@ -34,16 +39,25 @@ def add(folder: Path, database: str, question: str, sql: str, *, right: bool) ->
     entry = _entry(database, question, sql, right=right)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        _take_back(other, _entry(database, question, sql, right=not right))
-        known = _read(file)
-        if entry not in known:
-            if len(known) + len(entry) > FULL:
-                raise ConfigurationError(f"{file.name} is full.", suggestion="Take out examples that help least.")
-            with file.open("a", encoding="utf-8") as opened:
-                opened.write(entry)
+        with _alone(folder):
+            _take_back(other, _entry(database, question, sql, right=not right))
+            known = _read(file)
+            if entry not in known:
+                if len(known) + len(entry) > FULL:
+                    raise ConfigurationError(f"{file.name} is full.", suggestion="Take out examples that help least.")
+                with file.open("a", encoding="utf-8") as opened:
+                    opened.write(entry)
     except OSError as error:
         raise ConfigurationError(f"model.examples_dir cannot be written ({error.strerror}).") from None
     return file.name
+
+
+@contextmanager
+def _alone(folder: Path) -> Generator[None]:
+    """Keep every other mark out meanwhile, also those of other processes with this folder."""
+    with (folder / ".lock").open("ab") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield  # closing the file gives the lock back
 
 
 def _file(folder: Path, database: str, *, right: bool) -> Path:
@@ -75,12 +89,17 @@ def _load_marked(folder: Path | None, database: str) -> list[Case]:
     file = None if folder is None else _file(folder, database, right=True)
     if file is None or not file.is_file():
         return []
-    status = file.stat()
     try:
-        return _load(str(file), status.st_mtime_ns, status.st_size)
+        with _reading:
+            status = file.stat()
+            return _load(str(file), status.st_mtime_ns, status.st_size)
     except ConfigurationError as error:
         _log.warning("examples are not used: %s", error.message)
         return []
+
+
+_reading = threading.Lock()
+"""Held while a changed file is read: questions at once do not all read it, which would slow every other call down."""
 
 
 @lru_cache(16)
@@ -99,13 +118,18 @@ async def tell(session: Session, opened: OpenDatabase, folder: Path | None) -> s
         return ""
     written = [Case(question=each.question, sql=each.sql) for each in await told.examples()]
     marked = [] if opened.vetoes_values else await asyncio.to_thread(_load_marked, folder, opened.config.name)
-    nearest = rank(session.question.text, [*marked, *written], lambda case: case.question)[:SHOWN]
+    known = [*marked, *written]
+    nearest = (await in_thread_if_many(len(known), rank, session.question.text, known, _question))[:SHOWN]
     cases = [case for case in nearest if await _compiles(session, opened, case.sql)]
     if not cases:
         return ""
     listed = "\n\n".join(f"Question: {case.question}\nQuery: {case.sql.strip()}" for case in cases)
     fenced = session.fence.around(listed, "examples")
     return f"Questions that were answered correctly before:\n\n{fenced}"
+
+
+def _question(case: Case) -> str:
+    return case.question
 
 
 async def _compiles(session: Session, opened: OpenDatabase, sql: str) -> bool:

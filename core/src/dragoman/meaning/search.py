@@ -19,12 +19,13 @@ def rank(question: str, things: Sequence[T], text_of: Callable[[T], str]) -> lis
     texts = [Counter(words(text_of(thing))) for thing in things]
     average = sum(text.total() for text in texts) / max(len(texts), 1) or 1
     wanted = set(words(question))
-    known = {word: sum(word in text for text in texts) for word in wanted}
+    known = Counter(word for text in texts for word in text if word in wanted)
     weights = {word: math.log(1 + (len(texts) - n + 0.5) / (n + 0.5)) for word, n in known.items()}
 
     def score(text: Counter[str]) -> float:
         length = _K * (1 - _B + _B * text.total() / average)
-        return sum(weights[word] * text[word] * (_K + 1) / (text[word] + length) for word in wanted)
+        shared = (word for word in text if word in wanted)
+        return sum(weights[word] * text[word] * (_K + 1) / (text[word] + length) for word in shared)
 
     scored = sorted(((score(text), -place) for place, text in enumerate(texts)), reverse=True)
     return [things[-place] for points, place in scored if points > 0]
