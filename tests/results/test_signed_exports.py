@@ -157,7 +157,9 @@ async def test_an_address_is_its_owner_s_for_whoever_signs_in(configuration):
     async with opened(configuration) as field:
         url = await field.export()
         assert await field.status(url, authorization=f"Bearer {TOKENS['ada']}") == 200
-        assert await field.status(url, authorization=f"Bearer {TOKENS['eve']}") == 404
+        for other in (f"Bearer {TOKENS['eve']}", "Bearer nobody-has-this", "bearer x", "Bearer"):
+            assert await field.status(url, authorization=other) == 404, other
+        assert await field.status(url, authorization="Basic ZXZlOng=") == 200, "what a proxy asked for is no token"
 
 
 async def test_an_address_ends_when_the_query_may_not_run_any_more(configuration):

@@ -102,7 +102,7 @@ class Exports:
         kept.exports[form] = path
         if kept.is_dropped:  # it was dropped while the file was written
             path.unlink(missing_ok=True)
-            raise _missing()
+            raise missing()
         return Exported(kept=kept, form=form, path=path, principal=principal, notices=notices)
 
     def address(self, exported: Exported) -> str:
@@ -130,12 +130,12 @@ class Exports:
         try:
             async with self._gateway.call("export_result", exported.principal, exported.kept.database) as record:
                 if await self._gateway.kept.find(exported.kept.name, exported.principal) is not exported.kept:
-                    raise _missing()
+                    raise missing()
                 file = await asyncio.to_thread(_open, exported.path)
                 record.bytes = os.fstat(file.fileno()).st_size
                 return exported, file
         except (DragomanError, OSError):
-            raise _missing() from None
+            raise missing() from None
 
     async def read(self, name: str, form: str, principal: Principal) -> bytes:
         """Return a file with a caller's result, if the caller may still read the result.
@@ -144,7 +144,7 @@ class Exports:
         """
         path = (await self._gateway.kept.find(name, principal)).exports.get(form)
         if path is None or form not in FORMATS:
-            raise _missing()
+            raise missing()
         if (size := path.stat().st_size) > MOST_READ:
             raise ResultTooLarge(
                 f"The file has {size} bytes; {MOST_READ} are the most that are read at once.",
@@ -157,14 +157,14 @@ class Exports:
         name, expires = query.get("file", ""), query.get("expires", "")
         exported = self._exported.get(name)
         if exported is None:
-            raise _missing()
+            raise missing()
         signature = self._sign(name, expires, exported)
         if not hmac.compare_digest(signature.encode(), query.get("signature", "").encode()):
-            raise _missing()
+            raise missing()
         if exported.expires <= self._clock() or (caller and caller.identity != exported.principal.identity):
-            raise _missing()
+            raise missing()
         if exported.principal.token and exported.tokens.isdisjoint(self._tokens(exported.principal)):
-            raise _missing()
+            raise missing()
         return exported
 
     def _tokens(self, owner: Principal) -> frozenset[str]:
@@ -185,7 +185,8 @@ def home_in(query: str) -> int | None:
     return int(name[:8], 16) if re.fullmatch(r"[0-9a-f]{40}", name) else None
 
 
-def _missing() -> ResultNotFound:
+def missing() -> ResultNotFound:
+    """Return the error for an address at which there is nothing for whoever asks."""
     return ResultNotFound("There is nothing at this address, or it is no longer valid.")
 
 

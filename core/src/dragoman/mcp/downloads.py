@@ -13,7 +13,7 @@ from starlette.routing import Route
 
 from dragoman.errors import ResultNotFound
 from dragoman.exports import MEDIA_TYPES
-from dragoman.gateway.exporting import PATH, origin
+from dragoman.gateway.exporting import PATH, missing, origin
 from dragoman.mcp.identity import PRINCIPAL
 
 if TYPE_CHECKING:
@@ -37,9 +37,11 @@ def downloads(gateway: Gateway) -> Route:
     async def download(request: Request) -> Response:
         caller = request.scope.get(PRINCIPAL)
         try:
+            if caller is None and request.headers.get("authorization", "").lower().startswith("bearer"):
+                raise missing()  # a token that nobody has, such as an expired one, is not its owner's
             exported, file = await gateway.kept.exports.open(request.query_params, caller)
-        except ResultNotFound as missing:
-            return JSONResponse({"error": "not_found", "message": missing.message}, 404, _HEADERS)
+        except ResultNotFound as error:
+            return JSONResponse({"error": "not_found", "message": error.message}, 404, _HEADERS)
         headers = {
             **_HEADERS,
             "Content-Disposition": f'attachment; filename="{exported.kept.name}.{exported.form}"',
