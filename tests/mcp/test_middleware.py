@@ -438,6 +438,13 @@ async def test_the_next_request_of_a_connection_has_headers_again(clients: Clien
         assert await client.status() == (401 if sent == trailed("", authorization=None) else 200)
 
 
+@pytest.mark.parametrize("around", [" {}", "{} ", "\t{}\t ", "00{}"])
+async def test_a_length_with_space_around_it_is_a_length(clients: Clients, around: str) -> None:
+    client = await clients.connect()
+    await client.send(head(content_length=around.format(len(BODY))) + BODY)
+    assert await client.status() == 200
+
+
 UPGRADES = ["h2c", "websocket", "h2c, websocket", "H2C"]
 CONNECTIONS = ["upgrade", "Upgrade, HTTP2-Settings", "keep-alive, UPGRADE", "keep-alive\r\nconnection: upgrade"]
 INNER = head(connection="close") + BODY

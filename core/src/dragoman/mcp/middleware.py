@@ -170,7 +170,7 @@ class AccessMiddleware:
             return receive
         if scope["path"] not in self._closed:
             raise _too_large(0)
-        declared = headers.get(b"content-length", b"0")
+        declared = headers.get(b"content-length", b"0").rstrip(b" \t")  # httptools leaves it there
         if not declared.isdigit() or int(declared) > MAX_BODY:
             raise _too_large(MAX_BODY)
         try:
