@@ -80,6 +80,23 @@ async def test_no_tool_answers_more_bytes_than_the_quota_and_one_answer(opened, 
     assert answered <= 5 * (5000 + longest), (answered, longest)
 
 
+FAILING = {
+    "execute_query": {"sql": "SELECT * FROM orders WHERE nothing_like_it = 1"},
+    "describe_table": {"table_name": "nothing_like_it"},
+    "get_sample_rows": {"table_name": "orders", "columns": ["nothing_like_it"]},
+}
+
+
+@pytest.mark.parametrize("read", FAILING)
+async def test_errors_are_answers_too_but_for_those_of_the_quota(opened, read):
+    """What a database says of an error may hold two thousand characters of values."""
+    async with opened(GRANT + "bytes_per_day = 1000") as toolbox:
+        codes = [(await ask(toolbox, read, **FAILING[read]))["error"]["code"] for _ in range(30)]
+        assert "QUOTA_EXCEEDED" not in codes[:2]
+        first = codes.index("QUOTA_EXCEEDED")
+        assert set(codes[first:]) == {"QUOTA_EXCEEDED"}
+
+
 @pytest.mark.parametrize("follow", [0, 1, 2])
 async def test_every_row_of_an_answer_counts(opened, follow):
     """An order refers to a customer, and nothing more."""

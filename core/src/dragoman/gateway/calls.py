@@ -260,7 +260,7 @@ class Calls:
         record = CallRecord(Admission(self._limiter), principal, tool, database)
         token = _current.set(record) if whole else None
         self._running.add(id(record))
-        began = time.perf_counter()
+        began, told = time.perf_counter(), 0
         try:
             if self.quotas is not None:
                 self.quotas.charge(principal)
@@ -277,6 +277,7 @@ class Calls:
                     self._limiter.slots.release()
         except DragomanError as error:
             record.outcome = error.code
+            told = _size(error) if self.quotas is not None else 0
             raise
         except asyncio.CancelledError:
             record.outcome = QueryCancelled.code
@@ -286,7 +287,7 @@ class Calls:
             raise
         finally:
             if self.quotas is not None:
-                self.quotas.spend(principal, record.rows, record.bytes)
+                self.quotas.spend(principal, record.rows, record.bytes + told)
             record.ms = round((time.perf_counter() - began) * 1000, 1)
             if token is not None:
                 _current.reset(token)
@@ -300,3 +301,8 @@ class Calls:
                     self._tell_drains(id(record))
                 if _log.isEnabledFor(logging.INFO):
                     _log.info("call", extra={"call": record.as_dict()})
+
+
+def _size(error: DragomanError) -> int:
+    """Return about the bytes in which a caller is told of an error: a database's may hold values of rows."""
+    return 0 if isinstance(error, QuotaExceeded) else len(str(error.as_dict()))
