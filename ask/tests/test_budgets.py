@@ -43,6 +43,25 @@ def test_the_wait_ends_with_the_day():
     assert caught.value.context == {"retry_after": 6_400}
 
 
+def test_a_clock_that_is_set_back_over_midnight_gives_no_second_day():
+    now = 86_400.0 * 100 + 10
+    kept = Budgets(ModelSettings(name="openai:m", max_tokens_per_day=2_000), clock=lambda: now)
+
+    def ask() -> None:
+        spending = kept.begin(ADA)
+        spending.settle(100, spending.reserve(100), Usage(1_000, 900))
+
+    ask()
+    for step in (-20, 20, -20, -80_000, 10, 70_000):
+        now += step
+        with pytest.raises(QuotaExceeded):
+            ask()
+    now += 86_400 * 2
+    ask()
+    now -= 86_400 * 30
+    ask()
+
+
 def test_questions_at_once_cannot_use_more_than_there_is():
     kept = budgets(max_tokens_per_day=2_000, max_tokens=800)
     first, second = kept.begin(ADA), kept.begin(ADA)
