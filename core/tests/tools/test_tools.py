@@ -295,9 +295,14 @@ async def test_the_format_decides_which_halves_there_are(
     assert "INVALID_SQL" in error.text
 
 
-async def test_a_bug_of_ours_is_an_answer_with_a_reference(shop, fail, monkeypatch, caplog):
+class Panic(BaseException):
+    """What a library in Rust raises when it panics."""
+
+
+@pytest.mark.parametrize("kind", [ZeroDivisionError, Panic, SystemExit])
+async def test_a_bug_of_ours_is_an_answer_with_a_reference(kind, shop, fail, monkeypatch, caplog):
     async def broken(call):
-        raise ZeroDivisionError("secret detail")
+        raise kind("secret detail")
 
     monkeypatch.setitem(HANDLERS, "list_schemas", broken)
     error = await fail(shop, "list_schemas", {})

@@ -113,9 +113,9 @@ def call_hook(ask: Callable[[], T], hook: str, origin: str) -> T:
     """Return the answer of a hook. Raises `DialectError`, naming `origin`, for any exception that is not ours."""
     try:
         return ask()
-    except DragomanError:
+    except (DragomanError, KeyboardInterrupt):
         raise
-    except (Exception, SystemExit) as error:
+    except BaseException as error:  # a library in Rust panics with one; a hook awaits nothing that could be cancelled
         _log.error("the hook %s of %s failed", hook, origin, exc_info=error)
         raise fault(hook, origin, words_of(error) or f"raised {type(error).__name__}") from None
 

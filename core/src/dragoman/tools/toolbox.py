@@ -259,7 +259,9 @@ class Toolbox:
                 )
         except DragomanError as error:
             return failure(name, error, asking.describe_use(record.model_use if record else None))
-        except Exception:
+        except (asyncio.CancelledError, GeneratorExit, KeyboardInterrupt):
+            raise
+        except BaseException:  # of a library in Rust that panics, too: a caller without an answer waits for ever
             reference = secrets.token_hex(4)
             _log.exception("internal error %s in tool %s", reference, name)
             return failure(
