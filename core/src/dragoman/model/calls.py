@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal
@@ -133,14 +133,19 @@ class Encoded:
     @property
     def rows(self) -> list[bytes]:
         """The rows one by one, split at their ends."""
-        text = self.json.decode()
-        rows: list[bytes] = []
+        return list(self.rows_within(len(self.json)))
+
+    def rows_within(self, most: int) -> Iterator[bytes]:
+        """Yield the first rows one by one, as far as they lie within so many bytes. The rest is not even looked at."""
+        text = self.json[:most].decode(errors="ignore")  # the last character may be cut
         start = 0
         for _ in range(self.count):
-            end = _next_value(text, start)[1]
-            rows.append(text[start:end].encode())
+            try:
+                end = _next_value(text, start)[1]
+            except ValueError:  # its end is further away
+                return
+            yield text[start:end].encode()
             start = end + 1
-        return rows
 
 
 _next_value = json.JSONDecoder().raw_decode

@@ -66,7 +66,7 @@ class Bounded:
         encoded = batch if isinstance(batch, Encoded) else encode(self._stream.columns, batch)
         size = self.bytes + len(encoded.json) + (1 if self.rows and encoded.count else 0)
         if self.rows + encoded.count > self._limits.max_rows or size > self._limits.max_bytes:
-            fitting = Encoded.of(list(self._first(encoded.rows)), encoded.notices)
+            fitting = Encoded.of(list(self._first(encoded)), encoded.notices)
         else:
             fitting = encoded
             self.rows += encoded.count
@@ -76,18 +76,17 @@ class Bounded:
             self.truncated = truncation("rows", self._limits) if full else self._full()
         return fitting
 
-    def _first(self, rows: Sequence[EncodedRow]) -> Iterator[EncodedRow]:
-        for row in rows:
+    def _first(self, encoded: Encoded) -> Iterator[EncodedRow]:
+        # A row that does not fit may be many megabytes long: it is not looked at.
+        for row in encoded.rows_within(max(self._limits.max_bytes - self.bytes, 0)):
             size = self.bytes + len(row) + (1 if self.rows else 0)
-            if self.rows == self._limits.max_rows:
-                self.truncated = truncation("rows", self._limits)
-                return
-            if size > self._limits.max_bytes:
-                self.truncated = self._full()
-                return
+            if self.rows == self._limits.max_rows or size > self._limits.max_bytes:
+                break
             self.rows += 1
             self.bytes = size
             yield row
+        full = self.rows == self._limits.max_rows
+        self.truncated = truncation("rows", self._limits) if full else self._full()
 
     def _full(self) -> Truncation:
         if self.rows == 0:
