@@ -532,7 +532,7 @@ class Gateway:
                 with record.running(opened, query.statement):
                     asked = replace(options, format="json") if options.format == "yaml" else options
                     plan = await query.plan(asked, max_cost)
-        plan = _as_yaml(plan) if options.format == "yaml" else plan
+        plan = await asyncio.to_thread(_as_yaml, plan) if options.format == "yaml" else plan
         return replace(plan, notices=(*query.notices, *plan.notices), sql=query.sql)
 
     async def sample(
