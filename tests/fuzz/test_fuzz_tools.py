@@ -214,6 +214,31 @@ def mutated(seed: int, count: int) -> Iterator[str]:
         yield text
 
 
+def large_values(dialect: str) -> Iterator[str]:
+    """Statements whose answers have a few large values, or many nested ones: some fit into an answer, some do not."""
+    if dialect == "postgres":
+        for size in (100, 2_000, 40_000):
+            series = f"FROM generate_series(1, {size}) g"
+            yield f"SELECT array_fill(1, ARRAY[{size}, 10])"
+            yield f"SELECT array_fill('a b'::text, ARRAY[{size}, 2, 5])"
+            for element in (
+                *("row(g, row(g, 'x'))", "ARRAY[row(g)]", "numrange(g, NULL)", "g * interval '1 day'", "g::numeric"),
+                *("jsonb_build_object('a', g)", "point(g, g)", "sha256(g::text::bytea)", "'a\"b'::text"),
+            ):
+                yield f"SELECT array_agg({element}) {series}"
+                yield f"SELECT {element}, ARRAY[{element}] {series}"
+    elif dialect == "sqlite":
+        for size in (100, 2_000, 40_000):
+            numbers = f"WITH RECURSIVE n(g) AS (SELECT 1 UNION ALL SELECT g + 1 FROM n WHERE g < {size})"
+            yield f"{numbers} SELECT json_group_array(json_object('a', g)) FROM n"
+            yield f"{numbers} SELECT g, zeroblob(9), 'x' || g FROM n"
+    else:
+        for size in (100, 2_000, 9_000):
+            series = f"sequence(1, {size})"
+            yield f"SELECT transform({series}, g -> row(g, map(array[g], array['x'])))"
+            yield f"SELECT map({series}, transform({series}, g -> array[row(g)]))"
+
+
 class Resolving(Validator):
     """A policy that asks which columns a statement touches."""
 
@@ -326,7 +351,7 @@ async def test_long_statements_are_answered_and_hold_nobody_up(toolbox, size):
         ("get_sample_rows", {"database": "shop", "table_name": "orders", "where_clause": s[7:]}) for s in bombs(size)
     ]
     for number, sql in enumerate(bombs(size)):
-        way = {"format": ("text", "json")[number % 2], "verbose": number % 4 > 1}
+        way = {"format": ("text", "json", "yaml")[number % 3], "verbose": number % 4 > 1}
         calls.append(("explain_query", {"database": "shop", "sql": sql, **way}))
     assert not await failures(toolbox, iter(calls))
 
@@ -340,6 +365,19 @@ async def test_columns_of_long_statements_are_resolved_and_hold_nobody_up(toolbo
         await toolbox.call("execute_query", {"database": "shop", "sql": "SELECT 1 FROM users"})
         calls = (("execute_query", {"database": "shop", "sql": sql}) for sql in bombs(size))
         assert not await failures(toolbox, calls)
+
+
+@pytest.mark.timeout(300)
+async def test_large_values_are_answered_and_hold_nobody_up(toolbox):
+    dialect = toolbox.gateway.database("shop").dialect.name
+    calls = [
+        ("execute_query", {"database": "shop", "sql": sql, "limit": 10_000, **way})
+        for sql in large_values(dialect)
+        for way in ({}, {"keep": "large"})
+    ]
+    long_plan = " UNION ALL ".join(["SELECT id FROM users"] * 400)
+    calls += [("explain_query", {"database": "shop", "sql": long_plan, "format": told}) for told in ("json", "yaml")]
+    assert not await failures(toolbox, iter(calls))
 
 
 @pytest.mark.timeout(300)

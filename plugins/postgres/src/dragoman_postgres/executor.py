@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Sequence
@@ -36,12 +37,19 @@ from dragoman_postgres.failures import Stale, Unreadable, raise_translated, tran
 from dragoman_postgres.parameters import Parameters, teach
 from dragoman_postgres.pool import Connections, Session
 from dragoman_postgres.types import NATIVE, SCALARS, Types
-from dragoman_postgres.values import Convert, Making, column_converter, convert_values
+from dragoman_postgres.values import (
+    ROWS_AT_ONCE,
+    Convert,
+    Making,
+    are_long,
+    column_converter,
+    convert_values,
+    encode_values,
+)
 from dragoman_postgres.wrapping import SLACK, Cut, Picked, Wrapped, split_counts, wrap
 
 REMEMBERED = 256
 """The number of statements kept prepared per connection. The least recently used is dropped first."""
-ROWS_AT_ONCE = 2000
 LARGE = 16 * 1024 * 1024
 """Bytes above which an answer is read in pieces, so that it is never in memory as a whole."""
 SMALL = 1024 * 1024
@@ -77,6 +85,12 @@ class Prepared:
     notices: dict[str, None]
     parameters: Parameters
     until: float
+
+    async def make(self, rows: Rows) -> Sequence[Rows | Encoded]:
+        """Return rows with the values that their texts stand for. Long texts become values in a thread."""
+        if are_long(rows, self.converters):
+            return await asyncio.to_thread(encode_values, self.columns, rows, self.converters)
+        return [convert_values(rows, self.converters)]
 
 
 class PostgresExecutor(Executor):
@@ -203,12 +217,11 @@ class PostgresExecutor(Executor):
             cut: Cut = ""
             if prepared.wrapped.most_bytes is not None:
                 rows, cut = split_counts(rows, prepared.wrapped)
-            if prepared.converters:
-                rows = convert_values(rows, prepared.converters)
             if deadline.struck:
                 cut = "late"
             deadline.passed.clear()
-            batches = _batches(rows, cut, prepared.wrapped.most_bytes)
+            made = await prepared.make(rows) if prepared.converters else [rows]
+            batches = _batches(made, cut, prepared.wrapped.most_bytes)
             notices += prepared.notices
         return RowStream(prepared.columns, batches, notices), batches
 
@@ -234,9 +247,10 @@ class PostgresExecutor(Executor):
                 rows = await cursor.fetch(count)
             if not rows:
                 return
-            values = convert_values(rows, prepared.converters)
+            made = await prepared.make(rows)
             notices[:] = prepared.notices
-            yield values
+            for batch in made:
+                yield batch
             if deadline.struck:
                 raise _late()
             octets = _octets(rows, prepared.wrapped.long) or 1
@@ -342,10 +356,14 @@ class PostgresExecutor(Executor):
         return translate_errors(self._name, prefix=wrapped.prefix, length=len(request.statement))
 
 
-async def _batches(rows: Rows, cut: Cut, most: int | None) -> Batches:
+async def _batches(made: Sequence[Rows | Encoded], cut: Cut, most: int | None) -> Batches:
     """Yield rows in batches. Raises `ResultTooLarge` if the server stopped although the reader would accept more."""
-    for start in range(0, len(rows), ROWS_AT_ONCE):
-        yield rows[start : start + ROWS_AT_ONCE]
+    for part in made:
+        if isinstance(part, Encoded):
+            yield part
+            continue
+        for start in range(0, len(part), ROWS_AT_ONCE):
+            yield part[start : start + ROWS_AT_ONCE]
     if cut == "oversized":
         yield Encoded(b"", 0, oversized=True)
     if cut == "late":

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dragoman import Column, Kind, encode
+from dragoman import Column, Encoded, Kind, encode
 
 from dragoman_postgres.failures import stale
 from dragoman_postgres.literals import Tree, split_array, split_row
 from dragoman_postgres.types import RECORD, RECORDS, Types
 
 Convert = Callable[[str], Any]
+LONG = 2_000
+"""Characters of texts whose values are built on the event loop. Building longer ones takes it milliseconds."""
+ROWS_AT_ONCE = 2_000
+"""Rows of one batch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,3 +186,20 @@ def convert_values(rows: Sequence[Any], converters: dict[int, Convert]) -> Seque
     for place, convert in converters.items():
         columns[place] = tuple(None if value is None else convert(value) for value in columns[place])
     return list(zip(*columns, strict=True))
+
+
+def are_long(rows: Sequence[Any], places: Iterable[int]) -> bool:
+    """Whether the texts in some columns, by position, have so many characters that their values belong in a thread."""
+    left = LONG
+    columns = tuple(places)
+    for row in rows if columns else ():
+        left -= sum(len(row[place] or "") for place in columns)
+        if left < 0:
+            return True
+    return False
+
+
+def encode_values(columns: Sequence[Column], rows: Sequence[Any], converters: dict[int, Convert]) -> list[Encoded]:
+    """Return `rows` in batches as JSON, the values of some columns converted. For a thread, which also frees them."""
+    parts = (rows[start : start + ROWS_AT_ONCE] for start in range(0, len(rows), ROWS_AT_ONCE))
+    return [encode(columns, convert_values(part, converters)) for part in parts]
