@@ -92,7 +92,11 @@ LONG: Mapping[str, Sequence[str]] = {
 }  # fmt: skip
 # What one argument alone may cost, where it is the only long one.
 ALONE: Mapping[str, Sequence[str]] = {
-    "text": ("(SELECT string_agg(n::text, ' ') FROM generate_series(1, 150000) n)", "repeat('a & ', 250000) || 'a'"),
+    "text": (
+        "(SELECT string_agg(n::text, ' ') FROM generate_series(1, 150000) n)",
+        "repeat('a & ', 250000) || 'a'",
+        "'a' || repeat(chr(803) || chr(775), 20000)",
+    ),
 }
 SHORT: Mapping[str, Sequence[str]] = {
     "int4": ("1", "100000"), "int8": ("1::int8", "100000::int8"), "int2": ("1::int2",), "bool": ("true",), "char": ("'a'::\"char\"",),

@@ -7,10 +7,11 @@ from types import ModuleType
 import pytest
 from dragoman_postgres.testing import installations
 
-# What searches a text in a text, compares each element with each, or works on numerics of 100,000 digits.
+# What searches a text in a text, reads one by a long format, compares each element with each, or works on numerics of
+# 100,000 digits.
 SAID = frozenset(
     """
-    position strpos replace split_part string_to_array string_to_table
+    position strpos to_timestamp to_date replace split_part string_to_array string_to_table
     @> <@ && ?| ?& - arraycontains arraycontained arrayoverlap jsonb_contains jsonb_contained jsonb_exists_any
     jsonb_exists_all jsonb_delete path_distance <-> ts_rank_cd word_similarity strict_word_similarity
     <% %> <<% %>> <<-> <->> <<<-> <->>>
@@ -18,7 +19,7 @@ SAID = frozenset(
 )
 # Pass with arguments that are short only.
 BOUND = frozenset(
-    """btrim ltrim rtrim translate xpath xpath_exists
+    """btrim ltrim rtrim translate normalize xpath xpath_exists
     to_tsquery plainto_tsquery phraseto_tsquery websearch_to_tsquery tsquery ts_rewrite ts_match_tt""".split()
 )
 NUMERIC = ("numeric", "text -> numeric")

@@ -24,6 +24,7 @@ SELECT to_tsquery(coalesce($1, 'x')), to_tsquery(concat($1, ':*')), to_tsquery(t
 SELECT to_tsquery('simple', ''' ' || 'word' || ' ''' || ':*')
 SELECT to_tsquery(left(body, 1000)), substring(body from 1 for 100)::tsquery FROM docs
 SELECT ts_rewrite('a & b'::tsquery, 'a', 'c'), pg_input_is_valid('a', 'tsquery')
+SELECT normalize('é'), normalize($1::text, NFD), normalize(left(lower(body), 1000), NFKC) FROM docs
 SELECT * FROM docs, to_tsquery('x') AS q WHERE v @@ q ORDER BY ts_rank(v, q)
 SELECT * FROM docs AS d CROSS JOIN websearch_to_tsquery('english', $1) AS query WHERE d.v @@ query
 SELECT * FROM docs, plainto_tsquery('x') WHERE v @@ plainto_tsquery
@@ -59,6 +60,12 @@ SELECT to_tsquery(left(body, -1)), to_tsquery(left(body, 1000000)) FROM docs
 SELECT to_tsquery(query => body) FROM docs
 SELECT to_tsquery(VARIADIC body) FROM docs
 SELECT ts_rewrite(q, 'a', 'b') FROM docs
+SELECT normalize(body) FROM docs
+SELECT normalize(repeat(chr(803) || chr(775), 100000), NFD)
+SELECT pg_catalog.normalize(body, 'NFC') FROM docs
+SELECT (body).normalize FROM docs
+SELECT d.normalize FROM docs AS d
+SELECT normalize(left(body, 20000)) FROM docs
 SELECT body @@ body FROM docs
 SELECT v @@ docs.q FROM docs, to_tsquery('x') AS q
 SELECT v @@ q FROM docs, repeat('a ', 9) AS q

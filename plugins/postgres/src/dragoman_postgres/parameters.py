@@ -24,8 +24,8 @@ _FLOATS = frozenset({700, 701})
 _TEXTS = frozenset({18, 19, 25, 705, 1042, 1043})
 _JSONS = frozenset({114, 3802})
 _SEARCHES = frozenset({3615, 3645})
-_SEARCHING = re.compile(r"tsquery|@@|ts_match|ts_rewrite", re.IGNORECASE)
-"""A type in a statement that turns a text into a text search query."""
+_SEARCHING = re.compile(r"tsquery|@@|ts_match|ts_rewrite|normalize", re.IGNORECASE)
+"""What turns a text into a text search query in a statement, or normalizes it."""
 _LAST_BUILTIN = 16383
 """OIDs up to here are the server's own types. The driver sends values of other types as text by itself."""
 

@@ -22,8 +22,10 @@ About as many as a statement can contain; they take at most 0.3 seconds.
 """
 LONGEST_REWRITING = 10_000
 """The same for each argument of `ts_rewrite`, which takes longer."""
+LONGEST_NORMALIZED = 10_000
+"""The same of `normalize`, which sorts marks above and below letters: 10,000 of them take half a second."""
 LONGEST_PARAMETER = 5_000
-"""The most characters of a parameter in a statement that builds such queries."""
+"""The most characters of a parameter in a statement that builds such queries, or normalizes."""
 _MOST_STEPS = 1_000
 _SHORT_CONSTANT = 40
 MAKERS = frozenset("to_tsquery plainto_tsquery phraseto_tsquery websearch_to_tsquery tsquery".split())

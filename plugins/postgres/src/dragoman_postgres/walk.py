@@ -25,7 +25,14 @@ from dragoman import (
 
 from dragoman_postgres.rules import load_allowed
 from dragoman_postgres.samples import Samples
-from dragoman_postgres.searches import LONGEST_REWRITING, LONGEST_SEARCH, MAKERS, SEARCHES, is_short
+from dragoman_postgres.searches import (
+    LONGEST_NORMALIZED,
+    LONGEST_REWRITING,
+    LONGEST_SEARCH,
+    MAKERS,
+    SEARCHES,
+    is_short,
+)
 from dragoman_postgres.searches import Names as SearchNames
 
 Names = frozenset[str]
@@ -76,7 +83,12 @@ _WORDS = {
 FORMED = frozenset(
     "current_setting pg_input_is_valid pg_input_error_info btrim ltrim rtrim translate xpath xpath_exists".split()
 )
-_SHORT_ONLY = {"tsquery": LONGEST_SEARCH, "ts_rewrite": LONGEST_REWRITING, "ts_match_tt": LONGEST_SEARCH}
+_SHORT_ONLY = {
+    "normalize": LONGEST_NORMALIZED,
+    "tsquery": LONGEST_SEARCH,
+    "ts_rewrite": LONGEST_REWRITING,
+    "ts_match_tt": LONGEST_SEARCH,
+}
 ARRAY = "array[]"
 """Reads as a call where an array is built from values."""
 WHOLE_ROW = "row.*"

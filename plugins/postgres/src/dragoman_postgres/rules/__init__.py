@@ -116,6 +116,7 @@ def rules() -> Rules:
     forms: dict[str, tuple[Form, ...]] = {
         "ts_rewrite": ((_SHORT, _SHORT, _SHORT),),  # with two arguments, the second is a query given as text
         "ts_match_tt": ((None, _SHORT),),
+        "normalize": ((_SHORT,), (_SHORT, None)),
         **dict.fromkeys(MAKERS, ((_SHORT,), (None, _SHORT))),
         "current_setting": ((setting,), (setting, None)),
         "pg_input_is_valid": ((None, _TYPE_TEXT),),
@@ -128,8 +129,12 @@ def rules() -> Rules:
         functions=_anywhere(lists.functions - forms.keys(), lists.extension_functions - forms.keys()) | lists.qualified,
         forms=forms | {f"pg_catalog.{name}": form for name, form in forms.items()},
         substitutes={name: f"{name}(left(the text, 10000))" for name in MAKERS}
-        | {"tsquery": "left(the text, 10000)::tsquery", "ts_match_tt": "the_left::tsvector @@ the_right"},
-        refused_attributes=lists.refused | MAKERS,
+        | {
+            "normalize": "normalize(left(the text, 10000))",
+            "tsquery": "left(the text, 10000)::tsquery",
+            "ts_match_tt": "the_left::tsvector @@ the_right",
+        },
+        refused_attributes=lists.refused | MAKERS | {"normalize"},
         operators=_anywhere(lists.operators, lists.extension_operators),
         refused_relations=(lists.secret,),
         system_schemas=frozenset({"pg_catalog", "information_schema"}),
