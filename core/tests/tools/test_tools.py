@@ -299,7 +299,7 @@ class Panic(BaseException):
     """What a library in Rust raises when it panics."""
 
 
-@pytest.mark.parametrize("kind", [ZeroDivisionError, Panic, SystemExit])
+@pytest.mark.parametrize("kind", [ZeroDivisionError, Panic, SystemExit, asyncio.CancelledError])
 async def test_a_bug_of_ours_is_an_answer_with_a_reference(kind, shop, fail, monkeypatch, caplog):
     async def broken(call):
         raise kind("secret detail")

@@ -80,6 +80,12 @@ Raises `ConfigurationError`.
 """
 
 
+def _is_being_cancelled() -> bool:
+    """Whether it is this call that was cancelled, and not something that a plugin waited for."""
+    task = asyncio.current_task()
+    return task is None or task.cancelling() > 0
+
+
 def _nothing() -> None:
     """Do nothing: nothing has to be kept."""
 
@@ -259,9 +265,11 @@ class Toolbox:
                 )
         except DragomanError as error:
             return failure(name, error, asking.describe_use(record.model_use if record else None))
-        except (asyncio.CancelledError, GeneratorExit, KeyboardInterrupt):
+        except (GeneratorExit, KeyboardInterrupt):
             raise
-        except BaseException:  # of a library in Rust that panics, too: a caller without an answer waits for ever
+        except BaseException as error:  # of a library in Rust that panics, too: a caller would wait for ever
+            if isinstance(error, asyncio.CancelledError) and _is_being_cancelled():
+                raise
             reference = secrets.token_hex(4)
             _log.exception("internal error %s in tool %s", reference, name)
             return failure(
