@@ -44,7 +44,7 @@ from dragoman.gateway.offload import Offload
 from dragoman.gateway.resolving import Resolver
 from dragoman.gateway.tasks import Work
 from dragoman.gateway.trying import PartsOfRoles, try_parts
-from dragoman.gateway.views import VIEWS, Definitions
+from dragoman.gateway.views import VIEWS
 from dragoman.gateway.written import Written
 from dragoman.knowledge import KeptInspector, Knowledge, KnowledgeFile
 from dragoman.meaning import DescribedInspector, read_meaning
@@ -137,7 +137,6 @@ class OpenDatabase:
         self.confiner = None
         self._tried: RolesFit | None = None
         self.dialect = plugins.load(database.dialect).dialect
-        self._definitions = Definitions(self.dialect, offload)
         self.config = place_database(plugins.prepare(database), self.dialect)
         self.delegation = Delegation.of(self.config)
         if self.delegation is not None:
@@ -176,6 +175,7 @@ class OpenDatabase:
             self.inspector = DescribedInspector(self.inspector, self._described, self.config.name)
         self.places = Places(self.config, self.dialect, hides=parts.hides)
         self.catalog = self._own_catalog = Catalog(self.inspector, self.dialect, self.config, places=self.places)
+        self._resolver = Resolver(self.dialect, self.config, self.catalog, self._offload)
         self.knowledge = Knowledge(
             self.inspector,
             self.dialect,
@@ -271,7 +271,7 @@ class OpenDatabase:
         everything = replace(self.config, schemas=())
         if parts.inspector is not parts.own_inspector or everything != self.config:
             self._own_catalog = Catalog(self._guard(parts.own_inspector), self.dialect, everything)
-        resolver = Resolver(self.dialect, everything, self._own_catalog, self._offload, self._definitions)
+        resolver = Resolver(self.dialect, everything, self._own_catalog, self._offload)
         if foreign:
             yield ForeignTables(resolver, self._own_catalog, self.config)
         if self.dialect.stored_functions:
@@ -309,8 +309,7 @@ class OpenDatabase:
         confiner = self.restrict(DatabaseAccess(roles=(), grants=()), check=_take).confiner
         if confiner is None:
             return ()
-        resolver = self._resolver()
-        parts = PartsOfRoles(snapshot, self.dialect, self.config, resolver.views.relations)
+        parts = PartsOfRoles(snapshot, self.dialect, self.config, self._resolver.views.relations)
         return await try_parts(await parts.find(roles), confiner, self._compile, compiled)
 
     async def _compile(self, request: Request) -> None:
@@ -319,9 +318,6 @@ class OpenDatabase:
             request = replace(request, acting=self.config.acting or Acting())
         with self.source.ours("Executor.prepare"):
             await self.work.do(self.config.timeout, self._own_executor.prepare, request)
-
-    def _resolver(self) -> Resolver:
-        return Resolver(self.dialect, self.config, self.catalog, self._offload, self._definitions)
 
     def _value_of(self, name: str, principal: Principal) -> Any:
         """Return a value of a policy. `name` is value.POLICY.NAME."""
@@ -343,7 +339,6 @@ class OpenDatabase:
         deciders: list[Decider] = [Restrictions(each, self.dialect) for each in restricting]
         if access is not None:
             deciders.insert(0, Grants(access.grants, self.dialect, self.config))
-        resolver = self._resolver()
         self.catalog.watch()  # a view is visible depending on what it reads
         seen = copy.copy(self)
         if access is not None:
@@ -358,7 +353,7 @@ class OpenDatabase:
             self.dialect,
             seen.config,
             deciders=deciders,
-            find_sources=resolver.views.relations,
+            find_sources=self._resolver.views.relations,
             check=check or (self._check_roles if access else _take),
         )
         seen.judge = Judge(
@@ -369,15 +364,15 @@ class OpenDatabase:
             self.validators,
             self.source,
             self._offload,
-            Granting(self.dialect, catalog, resolver),
-            resolver,
+            Granting(self.dialect, catalog, self._resolver),
+            self._resolver,
         )
         if self.dialect.confine is not None:
             seen.confiner = Confiner(
                 self.dialect,
                 self.config,
                 catalog,
-                resolver,
+                self._resolver,
                 self.source,
                 self._value_of,
                 self._compile,

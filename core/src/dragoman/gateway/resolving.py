@@ -6,12 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from types import MappingProxyType
 
-from dragoman.catalog import Catalog, Namespace
+from dragoman.catalog import Catalog, Namespace, Snapshot
 from dragoman.dialect import Dialect, Output, Resolution
 from dragoman.errors import NotFound, UnsafeSql
 from dragoman.gateway.offload import Offload
 from dragoman.gateway.tracing import Columns, Tables, apart, outline, trace_columns
-from dragoman.gateway.views import Definitions, Views, is_view
+from dragoman.gateway.views import Views, is_view
 from dragoman.model import Database, Relation, Table
 from dragoman.parsed import ParsedStatement
 from dragoman.sql import Statement
@@ -33,12 +33,11 @@ class Resolver:
         database: Database,
         catalog: Catalog,
         offload: Offload,
-        definitions: Definitions | None = None,
     ) -> None:
         self._dialect = dialect
         self._catalog = catalog
         self._offload = offload
-        self.views = Views(dialect, database, self._look_up_known, offload, definitions)
+        self.views = Views(dialect, database, catalog, self._look_up, offload)
 
     def watch(self) -> None:
         """Resolve from now on with a catalog that is checked to be current."""
@@ -71,12 +70,11 @@ class Resolver:
         views = [table for table in tables.values() if table and is_view(table)]
         return MappingProxyType({view.relation: await self.views.columns(view) for view in views})
 
-    async def _look_up_known(self, written: Relation) -> Table | None:
-        """Return what the catalog knows about a name in a view, without reading the database again.
+    def _look_up(self, snapshot: Snapshot, written: Relation) -> Table | None:
+        """Return what a snapshot knows about a name in a view, without reading the database again.
 
         Views of relations that are gone name hundreds of unknown names. The catalog read the views with all relations.
         """
-        snapshot = await self._catalog.snapshot()
         found: list[Table] = []
         for key in self._keys(written):
             with suppress(NotFound):
