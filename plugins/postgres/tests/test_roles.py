@@ -284,6 +284,32 @@ async def test_no_error_shows_a_value_that_a_view_leaves_out(server, database_na
     assert failed
 
 
+SAME_NAME = """
+CREATE TABLE public.ledger (id int, zyxcol text);
+INSERT INTO public.ledger SELECT n, 'zyxmark' || n FROM generate_series(1, 100) AS n;
+CREATE TABLE sales.ledger (id int);
+CREATE VIEW sales.late AS SELECT id, zyxcol AS note FROM public.ledger WHERE upper(trim(lower(zyxcol))) < 'ZYXLOW';
+"""
+
+
+async def test_a_view_of_a_hidden_table_is_not_taken_for_one_of_a_visible_table_of_that_name(server, database_name):
+    connection = await asyncpg.connect(server.address(database_name))
+    await connection.execute("DROP SCHEMA IF EXISTS sales, hr CASCADE; DROP TABLE IF EXISTS public.orders;" + SCHEMA)
+    await connection.execute("DROP TABLE IF EXISTS public.ledger CASCADE;" + SAME_NAME)
+    await connection.close()
+    database = server.configure(database_name)
+    grant = Grant(database=database.name, tables=("sales.late", "sales.ledger"), key="roles.seller.grants.0")
+    role = Role(name="seller", groups=frozenset({"sellers"}), grants=(grant,))
+    async with Gateway.open(Configuration(databases={database.name: database}, roles={"seller": role})) as gateway:
+        toolbox = Toolbox(gateway, profile="full")
+        told = await ask(toolbox, "describe_table", table_name="sales.late", detail="full")
+        failed = await ask(toolbox, "execute_query", sql="SELECT count(*) FROM sales.late WHERE note::int > 0")
+        planned = await ask(toolbox, "explain_query", sql="SELECT count(*) FROM sales.late")
+    assert "note" in str(told)
+    assert failed["error"]["code"] == "QUERY_ERROR"
+    assert "zyx" not in f"{told} {failed} {planned}"
+
+
 async def test_a_plan_names_no_column_that_is_not_granted(toolbox):
     arguments = {"sql": "SELECT count(*) FROM sales.people", "verbose": True, "format": "json"}
     told = await ask(toolbox, "explain_query", **arguments)

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, 
 from dataclasses import replace
 
 from dragoman.access import Decider, Permission, intersect
+from dragoman.catalog.behind import VIEWS as DEFINED
 from dragoman.catalog.catalog import Catalog
 from dragoman.catalog.listing import Listing
 from dragoman.catalog.mentions import Comments
@@ -20,7 +21,7 @@ from dragoman.dialect import Dialect, Inspector
 from dragoman.errors import DragomanError
 from dragoman.model import Constraint, Database, ForeignKey, Index, Plan, Relation, Scope, Table, TableColumn
 
-VIEWS = frozenset({"view", "materialized view", "virtual table"})
+VIEWS = DEFINED | {"virtual table"}
 """Types of relations that may show rows of others.
 
 For a virtual table its module decides, and it may be an index of another's words.
@@ -148,6 +149,30 @@ class GrantedCatalog(Catalog):
         if any(each in permissions and not permissions[each].whole for each in (*plan.reads, *relations)):
             return True
         return await super().reaches_outside(plan, relations)
+
+    async def redact(self, tables: Sequence[Table]) -> list[Table]:
+        """Return relations as `Catalog` does. A definition is shown only if all that its view reads is granted whole.
+
+        The whole catalog tells that: names in the definition may mean relations that are hidden.
+        """
+        told: list[Table] = []
+        async for table in without_blocking(await super().redact(tables)):
+            shown = table.definition is None or table.type not in DEFINED or await self._reads_whole(table.relation)
+            told.append(table if shown else replace(table, definition=None))
+        return told
+
+    async def show_more(self, relations: Iterable[Relation]) -> bool:
+        """Return whether one of the relations is a view of something that callers do not see as a whole."""
+        snapshot = await self.snapshot()
+        known = [snapshot.by_relation[each] for each in relations if each in snapshot.by_relation]
+        views = [table.relation for table in known if table.type in DEFINED and not table.system]
+        return not all([await self._reads_whole(each) for each in views]) or await super().show_more(views)
+
+    async def _reads_whole(self, view: Relation) -> bool:
+        permissions = await self.permissions()
+        table = self._seen.by_relation.get(view) if self._seen else None
+        read = await self._find_sources(table) if table else None
+        return read is not None and all(each in permissions and permissions[each].whole for each in read)
 
     async def look(self, scope: Scope) -> Snapshot:
         """Have the whole catalog read the database again."""
