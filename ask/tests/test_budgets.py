@@ -176,6 +176,21 @@ async def test_one_record_of_the_audit_tells_the_whole(asking, tmp_path):
     ]
 
 
+@pytest.mark.parametrize("end", [Failure(401), Never()], ids=["failed", "cancelled"])
+async def test_rows_of_tries_without_an_answer_do_not_count(asking, end):
+    """The rows of the tried query went to the gateway only."""
+    async with asking([query("SELECT * FROM orders"), end], check="always") as (gateway, model):
+        async with gateway.call("ask") as record:
+            asked = asyncio.create_task(gateway.ask("Which orders?"))
+            if isinstance(end, Never):
+                await model.waiting.wait()
+                asked.cancel()
+            await asyncio.wait([asked])
+    assert asked.cancelled() or isinstance(asked.exception(), DragomanError)
+    assert len(model.requests) == 2
+    assert (record.rows, record.bytes) == (0, 0)
+
+
 async def test_the_audit_keeps_no_text_where_it_must_not(asking, tmp_path):
     async with asking([query(COUNT)], audit=Audit(path=tmp_path / "audit.jsonl", text="hash")) as (gateway, _):
         await gateway.ask("How many?")

@@ -573,9 +573,12 @@ class Gateway:
             self.for_principal(asked.principal).resolve_name(asked.database)
         async with self.call("ask", asked.principal, asked.database) as record:
             record.database = asked.database  # if the model chooses one, it is not known yet
-            answer = await self.asker().ask(self.for_principal(asked.principal), record, asked)
-            told = answer.result  # other queries were tried, and their rows are not answered
-            record.rows, record.bytes = (told.row_count, len(told.rows_json)) if told is not None else (0, 0)
+            try:
+                answer = await self.asker().ask(self.for_principal(asked.principal), record, asked)
+            finally:
+                record.rows = record.bytes = 0  # of queries that were tried; their rows are not answered
+            if answer.result is not None:
+                record.rows, record.bytes = answer.result.row_count, len(answer.result.rows_json)
             return answer
 
     def asker(self) -> Asker:
