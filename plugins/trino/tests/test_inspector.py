@@ -5,6 +5,7 @@ from dragoman import ConnectionFailed, Relation, Scope
 from dragoman_trino import inspector as inspecting
 from dragoman_trino.client import Client
 from dragoman_trino.inspector import TrinoInspector
+from dragoman_trino.tables import is_system
 from dragoman_trino.testing.server import free_port
 
 TABLES = """
@@ -192,3 +193,34 @@ async def test_a_server_that_is_down_is_an_error(trino_server):
             await inspector.schemas()
     finally:
         await client.aclose()
+
+
+SYSTEM = [
+    ("mysql", "performance_schema"),
+    ("mariadb", "performance_schema"),
+    ("cassandra", "system_schema"),
+    ("cassandra", "system_virtual_schema"),
+    ("vertica", "v_catalog"),
+    ("druid", "sys"),
+    ("ignite", "sys"),
+    ("phoenix5", "system"),
+    ("singlestore", "memsql"),
+    ("oracle", "sys"),
+    ("iceberg", "system"),
+    ("postgresql", "pg_catalog"),
+]
+
+
+@pytest.mark.parametrize(("connector", "schema"), SYSTEM)
+def test_a_schema_that_describes_the_database_behind_a_connector_is_the_systems(connector, schema):
+    assert is_system(schema, "lake", connector)
+    assert is_system(schema, "lake", None), "the connector is not known"
+    assert not is_system(schema, "lake", "memory")
+    assert not is_system("sales", "lake", connector)
+
+
+@pytest.mark.parametrize("connector", ["memory", "mysql", None])
+def test_every_catalog_describes_itself(connector):
+    assert is_system("information_schema", "lake", connector)
+    assert is_system("runtime", "system", connector)
+    assert not is_system("sales", "lake", connector)

@@ -18,14 +18,28 @@ Row = Sequence[Any]
 SYSTEM_CATALOG = "system"
 SYSTEM_SCHEMA = "information_schema"
 """A schema that every catalog has."""
-SCHEMAS_OF_CONNECTORS: Mapping[str, str] = {
-    "clickhouse": "system",
-    "iceberg": "system",  # iceberg_tables lists every table of the catalog
-    "postgresql": "pg_catalog",
-    "redshift": "pg_catalog",
-    "sqlserver": "sys",
+_SCHEMAS = """
+cassandra system system_schema system_auth system_distributed system_traces system_views system_virtual_schema
+clickhouse system
+druid sys
+iceberg system
+ignite sys
+mariadb performance_schema sys mysql
+mysql performance_schema sys mysql
+oracle sys system
+phoenix5 system
+postgresql pg_catalog
+redshift pg_catalog
+singlestore cluster memsql
+sqlserver sys
+vertica v_catalog v_internal v_monitor
+"""
+# Only Iceberg's could be tested on a server: iceberg_tables lists every table of the catalog. The others are schemas
+# that these databases have. Connectors hide some of them: MySQL's hides sys and mysql, and shows performance_schema.
+SCHEMAS_OF_CONNECTORS: Mapping[str, frozenset[str]] = {
+    connector: frozenset(schemas) for connector, *schemas in map(str.split, _SCHEMAS.strip().splitlines())
 }
-"""By connector, the schema in which it, or the database behind it, describes the objects of a catalog."""
+"""By connector, the schemas in which it, or the database behind it, describes the objects of a catalog."""
 
 
 RelationType: TypeAlias = Literal["table", "view", "materialized view"]
@@ -45,11 +59,15 @@ class Facts:
 
 
 def is_system(schema: str, catalog: str, connector: str | None) -> bool:
-    """Return whether a schema describes objects of the server. If the connector is not known, it may be any."""
+    """Return whether a schema describes objects of the server.
+
+    If the connector is not known, the schemas of all connectors count.
+    """
     if catalog == SYSTEM_CATALOG or schema == SYSTEM_SCHEMA:
         return True
-    told = SCHEMAS_OF_CONNECTORS.values() if connector is None else (SCHEMAS_OF_CONNECTORS.get(connector),)
-    return schema in told
+    if connector is None:
+        return any(schema in schemas for schemas in SCHEMAS_OF_CONNECTORS.values())
+    return schema in SCHEMAS_OF_CONNECTORS.get(connector, ())
 
 
 def build(facts: Facts) -> list[Table]:
