@@ -1,16 +1,18 @@
 """A right answer is an example for later questions, a wrong one a case for `dragoman eval`."""
 
 import asyncio
+import fcntl
 import random
 import sys
 from dataclasses import replace
 
 import pytest
-from dragoman import ConfigurationError, ParameterError, Principal
+from dragoman import Busy, ConfigurationError, ParameterError, Principal
 from dragoman.config.roles import Grant, Role
 from dragoman.gateway.asking import Question
 from dragoman.meaning.search import rank
 from dragoman.tools import Toolbox
+from dragoman_ask import asker as asker_module
 from dragoman_ask import examples
 from dragoman_ask.evaluation import Case, evaluate, load_cases
 from scripted import query
@@ -127,6 +129,37 @@ async def test_the_last_mark_counts_whoever_marks_at_the_same_time(tmp_path):
     marked = [case.question for case in load_cases(str(tmp_path / "shop.yaml"))]
     assert sorted(marked) == sorted(f"{number} {question}" for number in range(3) for question in range(3))
     assert not (tmp_path / "shop.wrong.yaml").exists()
+
+
+async def test_a_process_that_keeps_the_lock_holds_up_one_thread_and_not_for_ever(asking, tmp_path, monkeypatch):
+    """It may have been stopped. The threads are those of the whole gateway, and go on when their callers are gone."""
+    monkeypatch.setattr(examples, "PATIENCE", 0.5)
+    inside, most, adding = 0, [], asker_module.add
+
+    def counted(*arguments, **more):
+        nonlocal inside
+        inside += 1
+        most.append(inside)
+        try:
+            return adding(*arguments, **more)
+        finally:
+            inside -= 1
+
+    monkeypatch.setattr(asker_module, "add", counted)
+    async with asking([query(COUNT)], examples_dir=tmp_path) as (gateway, _):
+        await gateway.ask("How many orders?")
+        rate = gateway.asker().rate
+        with (tmp_path / ".lock").open("ab") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            marking = [asyncio.create_task(rate(Principal(), "How many orders?", right=True)) for _ in range(40)]
+            await asyncio.sleep(0.1)
+            for each in marking[:10]:
+                each.cancel()
+            async with asyncio.timeout(5):
+                ended = await asyncio.gather(*marking, return_exceptions=True)
+        assert {type(each) for each in ended} == {asyncio.CancelledError, Busy}
+        assert max(most) == 1
+        assert await rate(Principal(), "How many orders?", right=True) == "shop.yaml"
 
 
 async def test_a_long_list_of_examples_holds_nobody_up(asking, tmp_path):

@@ -21,7 +21,7 @@ from dragoman.words import display
 from dragoman_ask.budgets import Budgets
 from dragoman_ask.choosing import choose
 from dragoman_ask.comparing import ballot
-from dragoman_ask.examples import add
+from dragoman_ask.examples import PATIENCE, add
 from dragoman_ask.models import Message, Model
 from dragoman_ask.prompts import Prompts
 from dragoman_ask.providers import make_model
@@ -35,6 +35,8 @@ WAIT = 30.0
 LEVELS: tuple[Confidence, ...] = ("low", "medium", "high")
 REMEMBERED = 1_000
 """The number of answers that can be marked right or wrong. The oldest is dropped first."""
+MARKS = 100
+"""The number of marks that wait for the one that is being written: it may wait for another process, in a thread."""
 LONGEST = 1_000
 """The most characters of the model's text for people."""
 
@@ -52,6 +54,7 @@ class ModelAsker:
         self._budgets = Budgets(settings)
         self._answers: OrderedDict[tuple[tuple[str, str, str], str], AskAnswer] = OrderedDict()
         self._limiter = Limiter("Questions are answered", settings.max_concurrent, 2 * settings.max_concurrent)
+        self._marks = Limiter("Marks are written", 1, MARKS)
 
     async def ask(self, gateway: Gateway, record: CallRecord, question: Question) -> AskAnswer:
         """Answer a question with the gateway as its principal sees it."""
@@ -80,7 +83,7 @@ class ModelAsker:
     async def rate(self, principal: Principal, question: str, *, right: bool) -> str:
         """Mark the answer to a question of a caller; return the name of the file it was added to.
 
-        Raises `ParameterError` if there was no recent one, `ConfigurationError` without a folder of examples.
+        Raises `ParameterError` if there was no recent one, `ConfigurationError` without a folder of examples, `Busy`.
         """
         answer = self._answers.get((principal.identity, question))
         if self._settings.examples_dir is None:
@@ -88,7 +91,19 @@ class ModelAsker:
         if answer is None:
             raise ParameterError("You had no answer to that question lately.", suggestion="Send the question as asked.")
         folder = self._settings.examples_dir
-        return await asyncio.to_thread(add, folder, answer.database, question, answer.sql, right=right)
+        await self._marks.acquire(PATIENCE)
+        writing = asyncio.ensure_future(
+            asyncio.to_thread(add, folder, answer.database, question, answer.sql, right=right)
+        )
+        writing.add_done_callback(self._end_mark)
+        await asyncio.wait([writing])
+        return writing.result()
+
+    def _end_mark(self, writing: asyncio.Future[str]) -> None:
+        """Let the next mark begin. If the caller went away, the thread went on, and nobody else asks how it ended."""
+        self._marks.slots.release()
+        if not writing.cancelled():
+            writing.exception()
 
     async def aclose(self) -> None:
         """Close the connections to the model."""

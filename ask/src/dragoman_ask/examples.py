@@ -10,13 +10,15 @@ import asyncio
 import fcntl
 import logging
 import threading
+import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
+from typing import BinaryIO
 
 from dragoman.cooperative import in_thread_if_many
-from dragoman.errors import ConfigurationError, DragomanError
+from dragoman.errors import Busy, ConfigurationError, DragomanError
 from dragoman.gateway.opened import OpenDatabase
 from dragoman.meaning.search import rank
 
@@ -28,12 +30,14 @@ _log = logging.getLogger(__name__)
 SHOWN = 3
 FULL = 500_000
 """A file of so many bytes takes no more marks: every caller's question would wait until it is read."""
+PATIENCE = 2.0
+"""Seconds that a mark waits for others before it."""
 
 
 def add(folder: Path, database: str, question: str, sql: str, *, right: bool) -> str:
     """Add a marked answer to its file and remove the opposite mark; return the file's name.
 
-    Raises `ConfigurationError` if that fails.
+    Raises `ConfigurationError` if that fails, `Busy` if another process keeps the files locked.
     """
     file, other = _file(folder, database, right=right), _file(folder, database, right=not right)
     entry = _entry(database, question, sql, right=right)
@@ -56,8 +60,20 @@ def add(folder: Path, database: str, question: str, sql: str, *, right: bool) ->
 def _alone(folder: Path) -> Generator[None]:
     """Keep every other mark out meanwhile, also those of other processes with this folder."""
     with (folder / ".lock").open("ab") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        _lock(lock)
         yield  # closing the file gives the lock back
+
+
+def _lock(file: BinaryIO) -> None:
+    """Lock a file. The process that has the lock may be stopped, so the wait has an end. Raises `Busy`."""
+    end = time.monotonic() + PATIENCE
+    while True:
+        try:
+            return fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > end:
+                raise Busy("Another process is writing the marks.", suggestion="Try again in a moment.") from None
+        time.sleep(0.005)
 
 
 def _file(folder: Path, database: str, *, right: bool) -> Path:
