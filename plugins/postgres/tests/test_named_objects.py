@@ -4,7 +4,7 @@ from itertools import product
 
 import asyncpg
 import pytest
-from dragoman import DragomanError, Gateway, Principal
+from dragoman import DragomanError, Gateway, Principal, UnsafeSql
 from dragoman.config import Configuration
 from dragoman.config.roles import Grant, Role
 
@@ -13,6 +13,8 @@ CREATE SCHEMA shown;
 CREATE SCHEMA zyx;
 CREATE TABLE zyx.zyx_table (id int);
 CREATE TYPE zyx.zyx_type AS ENUM ('a');
+CREATE TEXT SEARCH CONFIGURATION zyx.zyx_configuration (COPY = english);
+CREATE TEXT SEARCH DICTIONARY zyx.zyx_dictionary (TEMPLATE = simple);
 CREATE FUNCTION zyx.zyx_function() RETURNS int LANGUAGE sql AS 'SELECT 1';
 CREATE DOMAIN shown.held AS regclass;
 CREATE TYPE shown.pair AS (number int, relation shown.held);
@@ -21,10 +23,13 @@ CREATE TABLE shown.log (id int, relation regclass, called regproc, signature reg
 INSERT INTO shown.log VALUES (1, 'pg_class', 'now', 'now()', 'integer', 'pg_catalog', '{pg_class}', 'pg_class',
   '(1,pg_class)', 'english');
 CREATE VIEW shown.latest AS SELECT * FROM shown.log;
+CREATE VIEW shown.found AS SELECT id, to_tsvector('english', 'a cat') AS words FROM shown.log;
 """
 NUMBERS = """
 SELECT oid::bigint FROM pg_class WHERE relname = 'zyx_table' UNION SELECT oid FROM pg_type WHERE typname = 'zyx_type'
 UNION SELECT oid FROM pg_proc WHERE proname = 'zyx_function' UNION SELECT oid FROM pg_namespace WHERE nspname = 'zyx'
+UNION SELECT oid FROM pg_ts_config WHERE cfgname = 'zyx_configuration'
+UNION SELECT oid FROM pg_ts_dict WHERE dictname = 'zyx_dictionary'
 """
 COLUMNS = ("relation", "called", "signature", "type", "space", "own")
 MIXING = """
@@ -54,6 +59,22 @@ SELECT '(1,{number})'::shown.pair
 SELECT json_populate_record(pair, '{{"relation": "{number}"}}') FROM {table}
 SELECT NULL::shown.held UNION ALL SELECT {number}
 """
+CONSTANTS = ("'english'::regconfig", "'simple'::regdictionary", "CAST('english' AS pg_catalog.regconfig)")
+MIXING_CONSTANTS = """
+SELECT {constant} UNION ALL SELECT {number}
+SELECT {number} UNION ALL SELECT {constant}
+SELECT coalesce(NULLIF({constant}, {constant}), {number})
+SELECT CASE WHEN 1 > 2 THEN {constant} ELSE {number} END
+SELECT ARRAY[{constant}, {number}]
+SELECT array_append(ARRAY[{constant}], {number})
+SELECT lag({constant}, 1, {number}) OVER ()
+SELECT x::text FROM (VALUES ({constant}), ({number})) AS v (x)
+SELECT to_tsvector('english'::regconfig, 'a'), x FROM (SELECT {constant} AS x UNION SELECT {number}) AS v
+SELECT to_tsvector((SELECT x FROM (SELECT {constant} AS x UNION SELECT {number}) AS v LIMIT 1), 'a')
+SELECT to_tsvector('english', (SELECT {constant} UNION SELECT {number} OFFSET 1)::text)
+SELECT to_tsvector(coalesce({constant}, {number}), 'a')
+SELECT regconfig({number}), '{{{number}}}'::regconfig[], {number}::regdictionary
+"""
 READER = Principal("rita", subject="rita", groups=frozenset({"readers"}))
 
 
@@ -69,7 +90,7 @@ async def numbers(server, database_name) -> list[int]:
 @pytest.fixture
 async def gateway(server, database_name, numbers):
     database = server.configure(database_name)
-    tables = ("shown.log", "shown.latest")
+    tables = ("shown.log", "shown.latest", "shown.found")
     grant = Grant(database=database.name, tables=tables, masks={"shown.latest.space": "null"}, key="roles.r.grants.0")
     role = Role(name="r", groups=frozenset({"readers"}), grants=(grant,))
     async with Gateway.open(Configuration(databases={database.name: database}, roles={"r": role})) as opened:
@@ -88,6 +109,27 @@ async def test_numbers_become_no_names_of_hidden_objects(gateway, numbers):
                 told = f"{error} {error.suggestion} {error.context}"
             assert "zyx" not in told, statement
     assert answered
+
+
+async def test_constants_of_searches_make_no_names_of_numbers(gateway, numbers):
+    for form, constant in product(MIXING_CONSTANTS.strip().splitlines(), CONSTANTS):
+        for number in numbers:
+            with pytest.raises(UnsafeSql):
+                await gateway.query(None, form.format(constant=constant, number=number), principal=READER)
+
+
+SEARCHES = """
+SELECT to_tsvector('english'::regconfig, 'a cat')
+SELECT to_tsvector(CAST('pg_catalog.english' AS regconfig), 'a cat')
+SELECT words FROM shown.found
+SELECT ts_headline('english'::regconfig, 'cat', plainto_tsquery('english'::regconfig, 'a cat'))
+SELECT ts_lexize('english_stem'::regdictionary, 'cats')
+"""
+
+
+@pytest.mark.parametrize("sql", SEARCHES.strip().splitlines())
+async def test_searches_name_their_configurations(gateway, sql):
+    assert "cat" in str((await gateway.query(None, sql, principal=READER)).rows)
 
 
 async def test_the_values_themselves_are_shown(gateway):

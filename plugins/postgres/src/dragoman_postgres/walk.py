@@ -122,6 +122,7 @@ class Walk:
         self._types: dict[Name, int | None] = {}
         self._others: dict[Name, int | None] = {}
         self._naming: set[int] = set()
+        self._configurations: set[int] = set()
         self._relations: dict[NamedRelation, None] = {}
         self.variables: list[Node] = []
 
@@ -247,6 +248,7 @@ class Walk:
         A parameter may be any name.
         """
         given: list[Node] = call.get("args", [])
+        self._configurations.update(id(each["TypeCast"]) for each in given[:1] if "TypeCast" in each)
         arguments = [None if "ParamRef" in each else _literal(each) or NO_TEXT for each in given[:1]]
         arguments += [None for _ in given[1:]]
         if name in MAKERS and given:
@@ -259,13 +261,16 @@ class Walk:
         self._formed.append(FunctionCall(name, schema, call.get("location"), "function", arguments))
 
     def cast(self, node: Node, key: str) -> None:
-        """Record a cast to a type whose text matters: names, as in 'sales.orders'::regclass, and searches."""
+        """Record a cast to a type whose text matters: names, as in 'sales.orders'::regclass, and searches.
+
+        Which name it is counts only if a search takes it: elsewhere, numbers may become names of that type.
+        """
         cast = node[key]
         type_ = cast["typeName"]
         name, _ = _split_name(type_["names"])
         if name in self._rules.naming:
             self._naming.add(id(type_))
-            self._keep_naming(name, (_literal(cast["arg"]),), type_)
+            self._keep_naming(name, (_literal(cast["arg"]),) if id(cast) in self._configurations else None, type_)
         elif name in SEARCHES:
             self._naming.add(id(type_))
             self._keep_made(_short(cast["arg"]), type_.get("location"))

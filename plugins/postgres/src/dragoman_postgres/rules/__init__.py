@@ -37,7 +37,8 @@ class Allowed:
     - `settings`: of SHOW.
     - `telling`: patterns of functions that show an object by its name or number.
     - `naming`: types whose values are names, which numbers turn into where they are mixed.
-    - `constant`: those of them that may be written as a constant, with a name that has no schema.
+    - `constant`: those of them that may be written as a constant, with a name that has no schema, for a function in
+      `searching`.
     - `searching`: functions whose first argument may be the name of a text search configuration.
     - `mixing`: functions and operators that give a literal the type of another argument, or build arrays and rows from
       it.
