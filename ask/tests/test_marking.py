@@ -12,7 +12,6 @@ from dragoman.config.roles import Grant, Role
 from dragoman.gateway.asking import Question
 from dragoman.meaning.search import rank
 from dragoman.tools import Toolbox
-from dragoman_ask import asker as asker_module
 from dragoman_ask import examples
 from dragoman_ask.evaluation import Case, evaluate, load_cases
 from scripted import query
@@ -134,7 +133,7 @@ async def test_the_last_mark_counts_whoever_marks_at_the_same_time(tmp_path):
 async def test_a_process_that_keeps_the_lock_holds_up_one_thread_and_not_for_ever(asking, tmp_path, monkeypatch):
     """It may have been stopped. The threads are those of the whole gateway, and go on when their callers are gone."""
     monkeypatch.setattr(examples, "PATIENCE", 0.5)
-    inside, most, adding = 0, [], asker_module.add
+    inside, most, adding = 0, [], examples.add
 
     def counted(*arguments, **more):
         nonlocal inside
@@ -145,14 +144,15 @@ async def test_a_process_that_keeps_the_lock_holds_up_one_thread_and_not_for_eve
         finally:
             inside -= 1
 
-    monkeypatch.setattr(asker_module, "add", counted)
+    monkeypatch.setattr("dragoman_ask.asker.add", counted)
     async with asking([query(COUNT)], examples_dir=tmp_path) as (gateway, _):
         await gateway.ask("How many orders?")
         rate = gateway.asker().rate
         with (tmp_path / ".lock").open("ab") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             marking = [asyncio.create_task(rate(Principal(), "How many orders?", right=True)) for _ in range(40)]
-            await asyncio.sleep(0.1)
+            while not most:
+                await asyncio.sleep(0.001)
             for each in marking[:10]:
                 each.cancel()
             async with asyncio.timeout(5):
