@@ -65,7 +65,7 @@ class Catalog:
         self.places = places or Places(database, dialect)
         self._allowed = self.places.configured
         catalog = database.database if Capability.CATALOGS in dialect.capabilities else None
-        self._homes = _homes(database, dialect, self._allowed)
+        self._homes = _homes(database, dialect)
         self._namespace = Namespace(dialect, self._homes[0] if self._homes else None, catalog)
         self._clock = clock
         self._flights = SingleFlight()
@@ -478,10 +478,8 @@ def _spellings(part: Part, dialect: Dialect) -> set[str]:
     return {part.text, dialect.fold(part.text)}
 
 
-def _homes(database: Database, dialect: Dialect, allowed: tuple[tuple[Part, ...], ...]) -> tuple[str, ...]:
-    single = allowed[0][-1].text if len(allowed) == 1 else None
-    written = (database.schema, single, dialect.default_schema)
-    parts = [Part(home) for home in written if home]
+def _homes(database: Database, dialect: Dialect) -> tuple[str, ...]:
+    parts = [Part(home) for home in (database.schema, dialect.default_schema) if home]
     return tuple(dict.fromkeys(home for part in parts for home in (part.text, *sorted(_spellings(part, dialect)))))
 
 

@@ -64,7 +64,8 @@ class Resolver:
         """Return what the catalog knows about the names that a statement reads. It looks for unknown ones once more."""
         keys = {each: self._keys(each) for each in written}
         known, _ = await self._catalog.find_each(key for those in keys.values() for key in those)
-        return {each: _only(each, [known[key] for key in keys[each] if key in known]) for each in written}
+        homes = (await self._catalog.snapshot()).homes
+        return {each: _only(each, [known[key] for key in keys[each] if key in known], homes) for each in written}
 
     async def _columns_of_views(self, tables: Tables) -> Mapping[Relation, Columns | None]:
         views = [table for table in tables.values() if table and is_view(table)]
@@ -79,7 +80,7 @@ class Resolver:
         for key in self._keys(written):
             with suppress(NotFound):
                 found.append(snapshot.find(*key))
-        return _only(written, found)
+        return _only(written, found, snapshot.homes)
 
     def _keys(self, written: Relation) -> list[tuple[str, str | None]]:
         """Return the names that a name may stand for, each with its schema.
@@ -91,15 +92,23 @@ class Resolver:
         return [(name, schema or None) for schema in schemas for name in spellings(written.name)]
 
 
-def _only(written: Relation, found: Iterable[Table]) -> Table | None:
-    """Return the relation that a name means. Raises `UnsafeSql` if there are several."""
-    different = {table.relation: table for table in found}
+def _only(written: Relation, found: Iterable[Table], homes: Sequence[str]) -> Table | None:
+    """Return the relation that a name means. Raises `UnsafeSql` if there are several.
+
+    A name without a schema means only what is in one of the schemas where the database looks such names up. The catalog
+    would take it for the only visible relation of that name, and the database for a hidden one.
+    """
+    different = {table.relation: table for table in found if written.schema or _is_at_home(table, homes)}
     if len(different) > 1:
         raise UnsafeSql(
             f"Which relation {written.name} names depends on its case.",
             suggestion="Query it through a view, or have one of them renamed.",
         )
     return next(iter(different.values()), None)
+
+
+def _is_at_home(table: Table, homes: Sequence[str]) -> bool:
+    return not homes or table.system or table.relation.schema is None or table.relation.schema in homes
 
 
 def _find_unlisted(parsed: ParsedStatement, tables: Tables) -> tuple[Relation, ...]:

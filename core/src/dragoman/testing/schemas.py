@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Final
 
 from dragoman.dialect import Capability, Dialect
-from dragoman.errors import DragomanError
+from dragoman.errors import DragomanError, NotFound
+from dragoman.gateway import Gateway
 from dragoman.model import Database, Scope
 from dragoman.testing import sample
 from dragoman.testing.base import OpenDatabase, Suite, run
@@ -115,6 +117,29 @@ class SchemaCases(Suite):
             f"The schema {ASIDE} has the comment {comment!r}, and Schema.comment is {schemas[ASIDE].comment!r}."
         )
 
+    @required
+    async def test_a_name_alone_means_nothing_outside_the_open_schemas(self, opened: OpenDatabase) -> None:
+        if await opened.inspector.fingerprint() is None:
+            return  # no way to change the schema
+        integer = {**sample.TYPES, **self.types}["integer"]
+        async with self._aside(opened.config, integer, comments=False) as (where, _):
+            if where is None:
+                return
+            made = await self.alter(where, f"CREATE TABLE {ASIDE}.{sample.TRACK} (kit_open {integer})")
+            try:
+                async with Gateway.open([replace(made, schemas=(ASIDE,))]) as gateway:
+                    full = await _columns(gateway, f"{ASIDE}.{sample.TRACK}")
+                    alone = await _columns(gateway, sample.TRACK)
+            finally:
+                await self.alter(made, f"DROP TABLE {ASIDE}.{sample.TRACK}")
+        assert full == ["kit_open"], (
+            f"With schemas = [{ASIDE!r}], {ASIDE}.{sample.TRACK} has the columns {full}: is it looked up elsewhere?"
+        )
+        assert alone in (None, ["kit_open"]), (
+            f"With schemas = [{ASIDE!r}], {sample.TRACK} alone means the table of another schema: report as"
+            " Schema.search_order where the engine looks up names without a schema."
+        )
+
     @asynccontextmanager
     async def _aside(
         self, where: Database, integer: str, comments: bool
@@ -138,3 +163,12 @@ class SchemaCases(Suite):
         finally:
             made = await self.alter(made, f"DROP TABLE {ASIDE}.{FAR}")
             await self.alter(made, f"DROP SCHEMA {ASIDE}")
+
+
+async def _columns(gateway: Gateway, name: str) -> list[str] | None:
+    """Return the columns of a relation as a query names them, in lower case. None: there is no such relation."""
+    try:
+        result = await gateway.query(None, f"SELECT * FROM {name}")
+    except NotFound:
+        return None
+    return [column.name.lower() for column in result.columns]
