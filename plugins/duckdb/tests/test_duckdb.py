@@ -189,6 +189,49 @@ async def test_what_schemas_leave_out_is_in_none_of_duckdbs_own_lists(shop):
                 await gateway.query(None, f"SELECT * FROM {listed}")
 
 
+SCHEMAS = """
+    CREATE SCHEMA sales; CREATE SCHEMA "Odd, ""one";
+    CREATE TABLE orders (hidden INTEGER); CREATE TABLE only_main (a INTEGER);
+    CREATE TABLE sales.orders (open INTEGER); CREATE TABLE "Odd, ""one".things (b INTEGER);
+    CREATE MACRO sales.abs(x) AS 42; CREATE VIEW sales.view AS SELECT * FROM main.only_main;
+"""
+
+
+@pytest.fixture(scope="module")
+def several(shop) -> Database:
+    with duckdb.connect(shop.folder / "several.duckdb") as connection:
+        connection.execute(SCHEMAS)
+    return dataclasses.replace(shop, database="several.duckdb")
+
+
+async def names_of(gateway: Gateway, sql: str) -> list[str]:
+    return [column.name for column in (await gateway.query(None, sql)).columns]
+
+
+async def test_every_schema_is_read_by_its_name(several):
+    async with Gateway.open([several]) as gateway:
+        for sql, names in (
+            ("SELECT * FROM sales.orders", ["open"]),
+            ("SELECT * FROM SALES.Orders", ["open"]),
+            ("SELECT * FROM main.orders", ["hidden"]),
+            ("SELECT * FROM orders", ["hidden"]),
+            ('SELECT * FROM "Odd, ""one".things', ["b"]),
+            ("SELECT * FROM sales.view", ["a"]),
+        ):
+            assert await names_of(gateway, sql) == names
+        assert (await gateway.query(None, "SELECT abs(-1) FROM sales.orders UNION ALL SELECT abs(-2)")).rows == [[2]]
+
+
+@pytest.mark.parametrize("schemas", [("sales",), ('"sales"',), ("SALES",), ("sales", '"Odd, ""one"')])
+async def test_a_name_alone_means_nothing_outside_the_schemas_that_are_open(several, schemas):
+    async with Gateway.open([dataclasses.replace(several, schemas=schemas)]) as gateway:
+        assert await names_of(gateway, "SELECT * FROM orders") == ["open"]
+        assert await names_of(gateway, "SELECT * FROM sales.view") == ["a"]
+        for text in ("only_main", "main.orders", "main.only_main"):
+            with pytest.raises((SchemaNotFound, TableNotFound)):
+                await gateway.query(None, f"SELECT * FROM {text}")
+
+
 @pytest.mark.parametrize("sql", ["SELECT * FROM read_csv('{}')", "SELECT * FROM '{}'", "SELECT * FROM glob('{}')"])
 async def test_files_are_closed_by_the_engine_alone(gateway, shop, sql):
     file = shop.folder.absolute() / "secret.csv"

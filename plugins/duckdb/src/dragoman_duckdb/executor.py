@@ -10,6 +10,7 @@ from dragoman.workers import Columns, Told, WorkerExecutor
 
 from dragoman_duckdb.frames import Setup
 from dragoman_duckdb.options import Options
+from dragoman_duckdb.schemas import home_of, open_schemas
 from dragoman_duckdb.types import column
 
 
@@ -19,7 +20,13 @@ class DuckDBExecutor(WorkerExecutor):
     def __init__(self, database: Database) -> None:
         self._path = file_of(database)
         options = Options(**database.options)
-        setup = Setup(path=str(self._path), memory=options.memory_mb, threads=options.threads)
+        setup = Setup(
+            path=str(self._path),
+            memory=options.memory_mb,
+            threads=options.threads,
+            home=home_of(database),
+            schemas=open_schemas(database),
+        )
         super().__init__(database, "dragoman_duckdb.worker", setup)
 
     def check(self) -> None:

@@ -16,6 +16,7 @@ import dragoman
 from dragoman import (
     ColumnProfile,
     Constraint,
+    Database,
     DragomanError,
     Encoded,
     Executor,
@@ -35,6 +36,7 @@ from dragoman import (
 from dragoman.cooperative import consume_in_thread, in_thread_if_many
 
 from dragoman_duckdb.files import identity
+from dragoman_duckdb.schemas import home_of, in_order, open_schemas
 
 Row = Sequence[Any]
 ALL: Final = Limits(max_rows=10**9, max_bytes=10**12, timeout=30)
@@ -72,9 +74,11 @@ SELECT function_name, bool_or(internal) FROM duckdb_functions() GROUP BY ALL HAV
 class DuckDBInspector(dragoman.Inspector):
     """Asks through the database's own executor."""
 
-    def __init__(self, executor: Executor, path: Path) -> None:
+    def __init__(self, executor: Executor, path: Path, database: Database) -> None:
         self._executor = executor
         self._path = path
+        self._home = home_of(database)
+        self._open = open_schemas(database)
 
     async def _fetch(self, statement: str) -> list[Row]:
         async with self._executor.open(Request(statement=statement, limits=ALL)) as stream:
@@ -88,9 +92,12 @@ class DuckDBInspector(dragoman.Inspector):
 
     async def schemas(self) -> Sequence[dragoman.Schema]:
         """Return the schemas."""
+        rows = await self._fetch(SCHEMAS)
+        order = in_order([name for name, _, system in rows if not system], self._home, self._open)
+        places = {name: place for place, name in enumerate(order)}
         return [
-            dragoman.Schema(name=name, comment=comment, system=system, search_order=0 if name == "main" else None)
-            for name, comment, system in await self._fetch(SCHEMAS)
+            dragoman.Schema(name=name, comment=comment, system=system, search_order=places.get(name))
+            for name, comment, system in rows
         ]
 
     async def names(self, scope: Scope) -> Sequence[Names]:

@@ -55,7 +55,7 @@ class DuckDBPlugin(dragoman.DialectPlugin):
     @hookimpl
     def inspector(self, database: Database, executor: Executor) -> Inspector:
         """Return the inspector, which asks through the executor."""
-        return DuckDBInspector(executor, file_of(database))
+        return DuckDBInspector(executor, file_of(database), database)
 
 
 plugin = DuckDBPlugin()

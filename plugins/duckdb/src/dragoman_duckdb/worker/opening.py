@@ -15,6 +15,7 @@ from dragoman.words import lower_ascii
 
 from dragoman_duckdb.frames import Setup
 from dragoman_duckdb.rules import RULES
+from dragoman_duckdb.schemas import in_order
 
 Sealing = dict[str, str | bool | int | float | list[str]]
 READERS = {".parquet": "read_parquet", ".csv": "read_csv", ".tsv": "read_csv"}
@@ -34,27 +35,31 @@ def open_sealed(setup: Setup) -> duckdb.DuckDBPyConnection:
         # Nothing is spilled to files: a query that exceeds the memory limit fails.
         "temp_directory": "",
     }
-    path = Path(setup.path)
-    if path.is_file():
-        connection = duckdb.connect(path, read_only=True, config=limits)
+    file = Path(setup.path)
+    if file.is_file():
+        connection = duckdb.connect(file, read_only=True, config=limits)
     else:
         connection = duckdb.connect(":memory:", config=limits)
-        connection.execute(f"SET allowed_directories = [{_text(f'{path}/')}]")
-        for name, reader in _relations(path):
+        connection.execute(f"SET allowed_directories = [{_text(f'{file}/')}]")
+        for name, reader in _relations(file):
             _make_view(connection, name, reader)
     connection.execute("SET enable_external_access = false")
     connection.execute("SET lock_configuration = true")
     return connection
 
 
-def put_engine_first(connection: duckdb.DuckDBPyConnection) -> str:
+def put_engine_first(connection: duckdb.DuckDBPyConnection, setup: Setup) -> str:
     """Return the statement after which a cursor finds the engine's functions and types before those that users made.
 
-    An operator or a function's name then calls no macro. The setting is the cursor's own.
+    An operator or a function's name then calls no macro. The setting is the cursor's own. DuckDB finds `sales.orders`
+    only if `sales` is in the path. The first schema of the file is the one where the catalog looks names up.
     """
-    databases = "SELECT database_name FROM system.main.duckdb_databases() WHERE NOT internal"
-    schemas = [f"{_name(name)}.main" for (name,) in connection.execute(databases).fetchall()]
-    return f"SET search_path = {_text(','.join(('system.main', *schemas)))}"
+    schemas = "SELECT database_name, schema_name FROM system.main.duckdb_schemas() WHERE NOT database_name IN"
+    found = connection.execute(f"{schemas} ('system', 'temp')").fetchall()
+    bases = {name: base for base, name in found}  # there is one database beside the engine's own
+    order = in_order(bases, setup.home, setup.schemas)
+    listed = ",".join(("system.main", *(f"{_name(bases[name])}.{_name(name)}" for name in order)))
+    return f"SET search_path = {_text(listed)}"
 
 
 def borrow(connection: duckdb.DuckDBPyConnection, setting: str) -> duckdb.DuckDBPyConnection:

@@ -90,7 +90,7 @@ class Session:
                     "it is not a DuckDB file, or another process writes to it",
                     suggestion="Check the file, or serve a copy of it.",
                 ) from None
-            self._setting = put_engine_first(self._root)
+            self._setting = put_engine_first(self._root, self._setup)
             self._posing = find_posing(borrow(self._root, self._setting))
         return self._root
 
