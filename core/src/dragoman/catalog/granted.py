@@ -253,17 +253,18 @@ class GrantedCatalog(Catalog):
         async for table in without_blocking(seen.tables):
             permission = found.get(table.relation)
             if permission and not permission.named:
-                behind = await self._sources(table)
+                behind = await sources_of(table, self._find_sources)
                 if behind is None or not all(each in found and found[each].whole for each in behind):
                     del found[table.relation]
         _leave_out_shown(seen.tables, found)
         return found
 
-    async def _sources(self, table: Table) -> Collection[Relation] | None:
-        """Return the relations whose rows another one shows. None: they cannot be determined."""
-        if table.type in VIEWS:
-            return await self._find_sources(table)
-        return () if table.partition_of is None else (table.partition_of,)
+
+async def sources_of(table: Table, find_sources: FindSources) -> Collection[Relation] | None:
+    """Return the relations whose rows another one shows. None: they cannot be determined."""
+    if table.type in VIEWS:
+        return await find_sources(table)
+    return () if table.partition_of is None else (table.partition_of,)
 
 
 def _words(text: str) -> frozenset[str]:

@@ -23,6 +23,7 @@ from dragoman.catalog import (
     Step,
     place_database,
 )
+from dragoman.catalog.behind import VIEWS
 from dragoman.cleanup import CLEANUP
 from dragoman.cooperative import without_blocking
 from dragoman.dialect import Dialect, Executor, Inspector, Report, Validator
@@ -44,7 +45,6 @@ from dragoman.gateway.offload import Offload
 from dragoman.gateway.resolving import Resolver
 from dragoman.gateway.tasks import Work
 from dragoman.gateway.trying import PartsOfRoles, try_parts
-from dragoman.gateway.views import VIEWS
 from dragoman.gateway.written import Written
 from dragoman.knowledge import KeptInspector, Knowledge, KnowledgeFile
 from dragoman.meaning import DescribedInspector, read_meaning

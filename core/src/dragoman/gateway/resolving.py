@@ -27,13 +27,7 @@ class Resolver:
 
     views: Views
 
-    def __init__(
-        self,
-        dialect: Dialect,
-        database: Database,
-        catalog: Catalog,
-        offload: Offload,
-    ) -> None:
+    def __init__(self, dialect: Dialect, database: Database, catalog: Catalog, offload: Offload) -> None:
         self._dialect = dialect
         self._catalog = catalog
         self._offload = offload

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from dragoman.access import Grants, Misfit, NamedTables, Permission, ReadGrant, as_condition, as_conditions
 from dragoman.catalog import Snapshot
-from dragoman.catalog.granted import VIEWS, FindSources
+from dragoman.catalog.granted import FindSources, sources_of
 from dragoman.cooperative import without_blocking
 from dragoman.dialect import Dialect
 from dragoman.errors import DragomanError
@@ -55,7 +55,7 @@ class PartsOfRoles:
     async def _is_there(self, table: Table, permission: Permission, decider: Grants) -> bool:
         """Return whether a relation exists for the role, as `GrantedCatalog` decides. A view of a part may not."""
         shown = () if table.shows is None else (table.shows,)
-        behind = () if permission.named else await self._sources(table)
+        behind = () if permission.named else await sources_of(table, self._find_sources)
         return behind is not None and all(self._is_whole(each, decider) for each in (*shown, *behind))
 
     def _is_whole(self, relation: Relation, decider: Grants) -> bool:
@@ -64,11 +64,6 @@ class PartsOfRoles:
         if table is None or permission is None or not permission.whole:
             return False
         return table.shows is None or self._is_whole(table.shows, decider)
-
-    async def _sources(self, table: Table) -> Collection[Relation] | None:
-        if table.type in VIEWS:
-            return await self._find_sources(table)
-        return () if table.partition_of is None else (table.partition_of,)
 
 
 async def try_parts(

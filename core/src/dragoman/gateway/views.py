@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import Final, NamedTuple
 
 from dragoman.catalog import Catalog, Snapshot
+from dragoman.catalog.behind import VIEWS
 from dragoman.cooperative import without_blocking
 from dragoman.dialect import Dialect
 from dragoman.errors import DragomanError, UnsafeSql
 from dragoman.gateway.offload import Offload
-from dragoman.gateway.tracing import Columns, Tables, apart, find_columns, outline
+from dragoman.gateway.tracing import Columns, apart, find_columns, outline
 from dragoman.model import Database, Relation, Table
 from dragoman.parsed import ParsedStatement
 from dragoman.validators import ReadOnly, find_telling, read_view
 
 _STORED: Final = "materialized view"
-VIEWS: Final = frozenset({"view", _STORED})
 _LIVE: Final = frozenset({"view"})
 """Views whose queries run when they are read. A foreign table or a function behind others was read or ran before."""
 REMEMBERED: Final = 2_000
@@ -32,12 +32,12 @@ class ViewQuery(NamedTuple):
 
     view: Table
     parsed: ParsedStatement
-    tables: Tables
+    tables: Mapping[Relation, Table]
 
     @property
-    def read(self) -> list[Table]:
+    def read(self) -> Collection[Table]:
         """The relations that it reads."""
-        return [table for table in self.tables.values() if table]
+        return self.tables.values()
 
     def views(self, kinds: Collection[str] = VIEWS) -> list[Table]:
         """Return the views among them."""
@@ -47,7 +47,7 @@ class ViewQuery(NamedTuple):
 class _Known:
     """What was found out about the views of one snapshot. None: it cannot be determined."""
 
-    def __init__(self, snapshot: Snapshot | None) -> None:
+    def __init__(self, snapshot: Snapshot) -> None:
         self.snapshot = snapshot
         self.queries: dict[Relation, ViewQuery | None] = {}
         self.relations: dict[Relation, frozenset[Relation] | None] = {}
@@ -67,7 +67,7 @@ class Views:
         self._read_only = ReadOnly(dialect, database)
         self._allowed = frozenset(name.lower() for name in database.allow_functions)
         self._parsed: OrderedDict[str, ParsedStatement] = OrderedDict()  # the last used last
-        self._known = _Known(None)
+        self._known: _Known | None = None
 
     async def relations(self, view: Table) -> frozenset[Relation] | None:
         """Return the relations that a view reads, directly or through other views. None: they cannot be determined."""
@@ -119,7 +119,7 @@ class Views:
 
     async def _look(self) -> _Known:
         snapshot = await self._catalog.snapshot()
-        if self._known.snapshot is not snapshot:
+        if self._known is None or self._known.snapshot is not snapshot:
             self._known = _Known(snapshot)
         return self._known
 
@@ -177,7 +177,6 @@ class Views:
 
         Raises `UnsafeSql` if the two differ, and if neither tells.
         """
-        assert known.snapshot is not None
         if self._dialect.is_known_in_view(written):
             home = replace(written, schema=written.schema or view.schema, catalog=written.catalog or view.catalog)
             here, there = [self._find(known.snapshot, each) for each in (written, home)]
@@ -226,7 +225,6 @@ def is_view(table: Table, kinds: Collection[str] = VIEWS) -> bool:
 
 def _now(view: Table, known: _Known) -> Table:
     """Return a view as the snapshot knows it. The caller may have it from an older one."""
-    assert known.snapshot is not None
     return known.snapshot.by_relation.get(view.relation, view)
 
 
