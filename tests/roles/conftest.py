@@ -26,6 +26,15 @@ INSERT INTO orders VALUES (1, 'a', 1, 10, 'first'), (2, 'b', 2, 20, 'second'), (
 INSERT INTO salaries VALUES (1, 1, 1000), (2, 2, 50);
 """
 ANALYST = Principal("ann", subject="ann", groups=frozenset({"analysts"}), claims=Claims({"tenant": "a"}))
+ALL_BUT_ZYX = """
+[roles.analyst]
+groups = ["analysts"]
+[[roles.analyst.grants]]
+database = "shop"
+tables = ["{schema}.*"]
+deny = ["{schema}.zyx"]
+"""
+"""A role, as the configuration writes it, for all tables of a schema but one."""
 
 
 @pytest.fixture

@@ -10,16 +10,8 @@ from dragoman.config import load
 from dragoman.tools import Toolbox
 from dragoman_postgres.testing import Server
 
-from .conftest import ANALYST
+from .conftest import ALL_BUT_ZYX, ANALYST
 
-ROLE = """
-[roles.analyst]
-groups = ["analysts"]
-[[roles.analyst.grants]]
-database = "shop"
-tables = ["{schema}.*"]
-deny = ["{schema}.zyx"]
-"""
 MADE = """
 CREATE SCHEMA {schema};
 SET search_path = {schema};
@@ -48,7 +40,7 @@ def server() -> Iterator[Server]:
 async def _opened(server: Server, folder: Path, schema: str) -> AsyncIterator[Toolbox]:
     database = server.configure("postgres")
     url = f"postgresql://{database.user}@/postgres?host={database.host}"
-    (folder / "dragoman.toml").write_text(f'[databases.shop]\nurl = "{url}"\n{ROLE.format(schema=schema)}')
+    (folder / "dragoman.toml").write_text(f'[databases.shop]\nurl = "{url}"\n{ALL_BUT_ZYX.format(schema=schema)}')
     async with Gateway.open(load(folder / "dragoman.toml", environ={}, folder=folder)) as gateway:
         yield Toolbox(gateway, profile="full")
 

@@ -13,7 +13,7 @@ from dragoman.tools import Toolbox
 from dragoman_postgres.plugin import plugin as postgres
 from dragoman_postgres.testing import Server
 
-from .conftest import ANALYST
+from .conftest import ALL_BUT_ZYX, ANALYST
 
 MADE = """
 CREATE TABLE shown (id INTEGER, name VARCHAR(10));
@@ -21,14 +21,6 @@ INSERT INTO shown VALUES (1, 'a');
 CREATE TABLE zyx (pin VARCHAR(10));
 INSERT INTO zyx VALUES ('marked');
 CREATE VIEW plain AS SELECT lower(name) AS low, id + 1 AS more FROM shown;
-"""
-ROLE = """
-[roles.analyst]
-groups = ["analysts"]
-[[roles.analyst.grants]]
-database = "shop"
-tables = ["{schema}.*"]
-deny = ["{schema}.zyx"]
 """
 OF_DUCKDB = """
 query('FROM zyx')|query_table('zyx')|query_table(['zyx'])|duckdb_tables()|duckdb_columns()|duckdb_views()
@@ -46,7 +38,7 @@ UNARY = "SELECT {}(NULL) AS told"
 
 @contextlib.asynccontextmanager
 async def _opened(folder: Path, url: str, schema: str) -> AsyncIterator[Toolbox]:
-    (folder / "dragoman.toml").write_text(f'[databases.shop]\nurl = "{url}"\n{ROLE.format(schema=schema)}')
+    (folder / "dragoman.toml").write_text(f'[databases.shop]\nurl = "{url}"\n{ALL_BUT_ZYX.format(schema=schema)}')
     async with Gateway.open(load(folder / "dragoman.toml", environ={}, folder=folder)) as gateway:
         yield Toolbox(gateway, profile="full")
 
