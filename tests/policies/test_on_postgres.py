@@ -6,6 +6,8 @@ from dragoman import DragomanError, ExplainOptions, Gateway, Refused, TableNotFo
 from dragoman.config import Configuration
 from dragoman.tools import Toolbox
 
+from .conftest import write_policy
+
 SHOP = """
 CREATE TABLE person (id int PRIMARY KEY, secret text, name text, born date);
 CREATE TABLE visit (id int PRIMARY KEY, person_id int REFERENCES person, secret text, note text);
@@ -13,6 +15,8 @@ CREATE TABLE place (id int, title text);
 INSERT INTO person VALUES (1, 's', 'Ada', '1815-12-10');
 CREATE SCHEMA hr;
 CREATE TABLE hr.payroll (id int PRIMARY KEY, amount numeric);
+CREATE TABLE changed (relation regclass);
+INSERT INTO changed VALUES ('person');
 CREATE VIEW revealed AS SELECT id, secret AS plain FROM person;
 CREATE VIEW twice AS SELECT plain AS x FROM revealed;
 CREATE VIEW whole AS SELECT p AS row FROM person p;
@@ -188,7 +192,7 @@ async def hiding(shop, install):
 async def test_hidden_relations_are_neither_told_nor_queried(hiding: Gateway):
     catalog = hiding.database().catalog
     names = {table.relation.name for table in (await catalog.snapshot()).tables if not table.system}
-    assert names == {"person", "place", "revealed", "twice", "whole", "kept", "harmless", "journeys"}
+    assert names == {"person", "place", "revealed", "twice", "whole", "kept", "harmless", "journeys", "changed"}
     for sql in (
         "SELECT * FROM hr.payroll",
         "SELECT 1 FROM visit",
@@ -234,3 +238,42 @@ async def test_the_core_keeps_hidden_relations_out_of_plans_and_definitions(hidi
 async def test_the_server_sees_the_tags(hiding: Gateway):
     shown = await hiding.query(None, "SELECT current_setting('application_name') AS name")
     assert shown.rows == [["dragoman principal=local team=growth"]]
+
+
+HIDE = """
+from dragoman import PolicyPlugin, Restriction, Restrictor
+
+class Hide(Restrictor):
+    def restrict(self, table, dialect):
+        return Restriction(hidden=True) if table.relation.schema == "hr" else None
+
+class Hiding(PolicyPlugin):
+    def restrictor(self, database, principal):
+        return HIDE
+
+HIDE = Hide()
+plugin = Hiding()
+"""
+
+
+@pytest.fixture(params=["tagging", "hiding"])
+async def narrow(request, shop, install, tmp_path, monkeypatch):
+    """A gateway with a policy that hides the schema `hr`: by wrapping the inspector, or by restricting relations."""
+    if request.param == "tagging":
+        install("dragoman-tagging-policy")
+        options = {"hide": ["hr.*"]}
+    else:
+        monkeypatch.syspath_prepend(write_policy(tmp_path / "site", "hiding", HIDE))
+        options = {}
+    async with Gateway.open(Configuration(databases={shop.name: shop}, policies={request.param: options})) as gateway:
+        yield gateway
+
+
+async def test_numbers_become_no_names_of_hidden_relations(narrow: Gateway, server, shop):
+    connection = await asyncpg.connect(server.address(shop.database))
+    number = await connection.fetchval("SELECT 'hr.payroll'::regclass::oid")
+    await connection.close()
+    found = await narrow.query(None, f"SELECT relation::text FROM changed UNION ALL SELECT '{number}'")
+    assert [value for (value,) in found.rows] == ["person", str(number)]
+    with pytest.raises(DragomanError):
+        await narrow.query(None, f"SELECT relation FROM changed UNION ALL SELECT {number}")

@@ -1,10 +1,11 @@
 """Columns whose values are names of objects: numbers that a query mixes with them become no names of hidden objects."""
 
+from dataclasses import replace
 from itertools import product
 
 import asyncpg
 import pytest
-from dragoman import DragomanError, Gateway, Principal, UnsafeSql
+from dragoman import Database, DragomanError, Gateway, Principal, UnsafeSql
 from dragoman.config import Configuration
 from dragoman.config.roles import Grant, Role
 
@@ -26,12 +27,23 @@ CREATE VIEW shown.latest AS SELECT * FROM shown.log;
 CREATE VIEW shown.found AS SELECT id, to_tsvector('english', 'a cat') AS words FROM shown.log;
 """
 NUMBERS = """
-SELECT oid::bigint FROM pg_class WHERE relname = 'zyx_table' UNION SELECT oid FROM pg_type WHERE typname = 'zyx_type'
-UNION SELECT oid FROM pg_proc WHERE proname = 'zyx_function' UNION SELECT oid FROM pg_namespace WHERE nspname = 'zyx'
-UNION SELECT oid FROM pg_ts_config WHERE cfgname = 'zyx_configuration'
-UNION SELECT oid FROM pg_ts_dict WHERE dictname = 'zyx_dictionary'
+SELECT 'relations', oid::bigint FROM pg_class WHERE relname = 'zyx_table'
+UNION SELECT 'types', oid FROM pg_type WHERE typname = 'zyx_type'
+UNION SELECT 'functions', oid FROM pg_proc WHERE proname = 'zyx_function'
+UNION SELECT 'schemas', oid FROM pg_namespace WHERE nspname = 'zyx'
+UNION SELECT 'configurations', oid FROM pg_ts_config WHERE cfgname = 'zyx_configuration'
+UNION SELECT 'dictionaries', oid FROM pg_ts_dict WHERE dictname = 'zyx_dictionary'
 """
-COLUMNS = ("relation", "called", "signature", "type", "space", "own")
+COLUMNS = {
+    "relation": "relations",
+    "called": "functions",
+    "signature": "functions",
+    "type": "types",
+    "space": "schemas",
+    "own": "relations",
+}
+"""Of which objects the names are that the values of each column hold."""
+TABLES = ("shown.log", "shown.latest")
 MIXING = """
 SELECT {column} FROM {table} UNION ALL SELECT {number}
 SELECT {number} UNION ALL SELECT {column} FROM {table}
@@ -58,6 +70,8 @@ SELECT (pair).relation FROM {table} UNION ALL SELECT {number}
 SELECT '(1,{number})'::shown.pair
 SELECT json_populate_record(pair, '{{"relation": "{number}"}}') FROM {table}
 SELECT NULL::shown.held UNION ALL SELECT {number}
+SELECT '{{{number}}}'::shown._held, '{{{number}}}'::shown.held[], CAST('(1,{number})' AS shown.pair)
+SELECT '{{"(1,{number})"}}'::shown._pair, held '{number}', '{{"(1,{number})"}}'::shown._latest
 """
 CONSTANTS = ("'english'::regconfig", "'simple'::regdictionary", "CAST('english' AS pg_catalog.regconfig)")
 MIXING_CONSTANTS = """
@@ -79,41 +93,48 @@ READER = Principal("rita", subject="rita", groups=frozenset({"readers"}))
 
 
 @pytest.fixture
-async def numbers(server, database_name) -> list[int]:
+async def numbers(server, database_name) -> dict[str, int]:
     connection = await asyncpg.connect(server.address(database_name))
     await connection.execute("DROP SCHEMA IF EXISTS shown, zyx CASCADE;" + SCHEMA)
-    told = [number for (number,) in await connection.fetch(NUMBERS)]
+    told = dict(await connection.fetch(NUMBERS))
     await connection.close()
     return told
 
 
-@pytest.fixture
-async def gateway(server, database_name, numbers):
-    database = server.configure(database_name)
+def _by_roles(database: Database) -> Configuration:
     tables = ("shown.log", "shown.latest", "shown.found")
     grant = Grant(database=database.name, tables=tables, masks={"shown.latest.space": "null"}, key="roles.r.grants.0")
     role = Role(name="r", groups=frozenset({"readers"}), grants=(grant,))
-    async with Gateway.open(Configuration(databases={database.name: database}, roles={"r": role})) as opened:
+    return Configuration(databases={database.name: database}, roles={"r": role})
+
+
+def _by_schemas(database: Database) -> Configuration:
+    return Configuration(databases={database.name: replace(database, schemas=("shown",))})
+
+
+@pytest.fixture(params=[_by_roles, _by_schemas])
+async def gateway(request, server, database_name, numbers):
+    """A gateway whose callers see the schema `shown`."""
+    async with Gateway.open(request.param(server.configure(database_name))) as opened:
         yield opened
 
 
 async def test_numbers_become_no_names_of_hidden_objects(gateway, numbers):
     answered = 0
-    for form, column, table in product(MIXING.strip().splitlines(), COLUMNS, ("shown.log", "shown.latest")):
-        for number in numbers:
-            statement = form.format(column=column, table=table, number=number)
-            try:
-                told = str(await gateway.query(None, statement, principal=READER))
-                answered += 1
-            except DragomanError as error:
-                told = f"{error} {error.suggestion} {error.context}"
-            assert "zyx" not in told, statement
+    for form, (column, kind), table in product(MIXING.strip().splitlines(), COLUMNS.items(), TABLES):
+        statement = form.format(column=column, table=table, number=numbers[kind])
+        try:
+            told = str(await gateway.query(None, statement, principal=READER))
+            answered += 1
+        except DragomanError as error:
+            told = f"{error} {error.suggestion} {error.context}"
+        assert "zyx" not in told, statement
     assert answered
 
 
 async def test_constants_of_searches_make_no_names_of_numbers(gateway, numbers):
     for form, constant in product(MIXING_CONSTANTS.strip().splitlines(), CONSTANTS):
-        for number in numbers:
+        for number in numbers.values():
             with pytest.raises(UnsafeSql):
                 await gateway.query(None, form.format(constant=constant, number=number), principal=READER)
 
@@ -137,7 +158,7 @@ async def test_the_values_themselves_are_shown(gateway):
     shown = [1, *names, ["pg_class"], "pg_class", "(1,pg_class)", "english"]
     for sql in ("SELECT * FROM shown.log", "SELECT l.* FROM shown.log AS l WHERE relation = 'pg_class' ORDER BY type"):
         assert (await gateway.query(None, sql, principal=READER)).rows == [shown]
-    masked = await gateway.query(None, "SELECT relation, space, called FROM shown.latest", principal=READER)
-    assert masked.rows == [["pg_class", None, "now"]]
+    masked = await gateway.query(None, "SELECT relation, called FROM shown.latest", principal=READER)
+    assert masked.rows == [["pg_class", "now"]]
     searched = await gateway.query(None, "SELECT to_tsvector(search, 'a cat') FROM shown.log", principal=READER)
     assert searched.rows == [["'cat':2"]]

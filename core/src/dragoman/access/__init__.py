@@ -6,7 +6,7 @@ It only decides, and knows no database. The catalog, the gateway and the dialect
 from dragoman.access.checking import Misfit, NamedTables, misfits
 from dragoman.access.delegation import Delegation, act_for, delegations, value_of
 from dragoman.access.grants import DatabaseAccess, Grants, Permission, ReadGrant
-from dragoman.access.parts import as_condition, as_conditions
+from dragoman.access.parts import as_condition, as_conditions, spell_names
 from dragoman.access.quotas import Quota, Quotas
 from dragoman.access.restricting import Decider, Restrictions, intersect
 from dragoman.access.roles import Access, Roles, has, narrow
@@ -33,5 +33,6 @@ __all__ = [
     "intersect",
     "misfits",
     "narrow",
+    "spell_names",
     "value_of",
 ]

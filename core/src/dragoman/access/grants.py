@@ -88,7 +88,7 @@ class Permission:
     - `always`: the same of every column that it had before, or may get.
     - `named`: a grant names the relation itself, not by a pattern.
     - `keys`: where the grants are configured.
-    - `confined`: the part of it, if it is not the whole and the dialect can confine callers to it.
+    - `confined`: what statements read in its place, if that is not what is stored and the dialect can confine callers.
     """
 
     columns: tuple[str, ...]
@@ -107,7 +107,7 @@ class Permission:
     def changed(self) -> frozenset[str]:
         """The columns whose shown values differ from the stored ones."""
         columns = self.confined.columns if self.confined else ()
-        return frozenset(column.name for column in columns if column.expression is not None)
+        return frozenset(column.name for column in columns if column.mask is not None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,14 +181,15 @@ class Grants:
         patterns = (pattern for grant in granting for pattern in grant.tables if pattern.exact)
         parts = [self._part(grant, table.relation, columns) for grant in granting]
         confined = unite(table.relation, columns, parts, self._dialect)
-        whole = len(columns) == len(table.columns) and confined.whole
+        complete = len(columns) == len(table.columns)
+        whole = complete and confined.whole
         return Permission(
             columns=tuple(column.name for column in columns),
             whole=whole,
             named=any(self.fits(pattern, table.relation) for pattern in patterns),
             always=whole and self._hides_nothing(granting, table.relation),
             keys=tuple(grant.key for grant in granting),
-            confined=None if whole or self._dialect.confine is None else confined,
+            confined=None if self._dialect.confine is None or (complete and not confined.expressions) else confined,
         )
 
     def _of_relation(self, grant: ReadGrant, relation: Relation) -> ReadGrant:

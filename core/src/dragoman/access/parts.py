@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 from dragoman.access.expressions import concat, disjoin
 from dragoman.dialect import Dialect
-from dragoman.model import ConfinedColumn, ConfinedRelation, Expression, Relation, TableColumn
+from dragoman.model import ConfinedColumn, ConfinedRelation, Expression, Relation, Spelled, Table, TableColumn
 
 NOTHING = Expression(("NULL",))
-
-
-class Spelled(Expression):
-    """A column's own value as text. It hides nothing: any mask counts before it."""
-
-    __slots__ = ()
 
 
 def spell(column: TableColumn, shown: Expression | None, dialect: Dialect) -> Expression | None:
@@ -29,6 +23,21 @@ def spell(column: TableColumn, shown: Expression | None, dialect: Dialect) -> Ex
     text = "text[]" if column.type.endswith("]") else "text"
     own = Spelled((f"CAST({dialect.quote(column.name)} AS {text})",))
     return own if shown is None else concat("CAST((\n", shown, f"\n) AS {text})")
+
+
+def spell_names(tables: Iterable[Table], dialect: Dialect) -> dict[Relation, ConfinedRelation]:
+    """Return the relations that hold names of objects, with these as text, for callers who see all of their values."""
+    holding = (table for table in tables if any(column.names_objects for column in table.columns))
+    return {
+        table.relation: ConfinedRelation(
+            relation=table.relation,
+            columns=tuple(
+                ConfinedColumn(name=each.name, type=each.type, expression=spell(each, None, dialect))
+                for each in table.columns
+            ),
+        )
+        for table in holding
+    }
 
 
 class Part(NamedTuple):

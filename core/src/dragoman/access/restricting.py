@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Protocol
 from dragoman.access.expressions import MASKS, Check, check, check_mask, concat, expression, problem
 from dragoman.access.generated import leave_out_telling
 from dragoman.access.grants import Permission, named_mask
-from dragoman.access.parts import NOTHING, Spelled, spell
+from dragoman.access.parts import NOTHING, spell
 from dragoman.dialect import Dialect, Restriction
 from dragoman.errors import ConfigurationError, PermissionDenied
-from dragoman.model import ConfinedColumn, ConfinedRelation, Expression, Relation, Table, TableColumn
+from dragoman.model import ConfinedColumn, ConfinedRelation, Expression, Relation, Spelled, Table, TableColumn
 
 if TYPE_CHECKING:
     from dragoman.plugins.policies import Restricting  # its imports cost the first answer 20 ms
@@ -61,14 +61,14 @@ class Restrictions:
         if left.hidden or (table.columns and not columns):
             return None
         confined = self._confine(table, columns, left)
-        whole = len(columns) == len(table.columns) and confined.whole
+        complete = len(columns) == len(table.columns)
         return Permission(
             columns=tuple(column.name for column in columns),
-            whole=whole,
+            whole=complete and confined.whole,
             named=told is not None,
             always=False,  # a policy decides by the columns that there are
             keys=(f"policies.{self._restricting.policy}",),
-            confined=None if whole or self._dialect.confine is None else confined,
+            confined=None if self._dialect.confine is None or (complete and not confined.expressions) else confined,
         )
 
     def is_open(self, found: Mapping[Relation, Permission], tables: Sequence[Table]) -> bool:
@@ -99,8 +99,8 @@ class Restrictions:
         )
 
     def _column(self, column: TableColumn, mask: str | None) -> ConfinedColumn:
-        shown = None if mask is None else spell(column, self._read_mask(mask, column), self._dialect)
-        return ConfinedColumn(name=column.name, type=column.type, expression=shown)
+        shown = None if mask is None else self._read_mask(mask, column)
+        return ConfinedColumn(name=column.name, type=column.type, expression=spell(column, shown, self._dialect))
 
     def _read_mask(self, mask: str, column: TableColumn) -> Expression:
         return named_mask(mask, column, self._dialect) if mask in MASKS else self._read(mask, check_mask)

@@ -1,6 +1,6 @@
 """Cached, searchable metadata of one database: names, keys, join paths."""
 
-from dragoman.catalog.catalog import Catalog, Direction
+from dragoman.catalog.catalog import NO_PARTS, Catalog, Direction, Parts
 from dragoman.catalog.compact import compact
 from dragoman.catalog.full import drop_empty, full, summary
 from dragoman.catalog.granted import GrantedCatalog, GrantedPlaces, Permissions
@@ -13,6 +13,7 @@ from dragoman.catalog.search import Match, MatchKind
 from dragoman.catalog.snapshot import Snapshot, did_you_mean, quote_name
 
 __all__ = [
+    "NO_PARTS",
     "Catalog",
     "Direction",
     "Entry",
@@ -23,6 +24,7 @@ __all__ = [
     "Match",
     "MatchKind",
     "Namespace",
+    "Parts",
     "Permissions",
     "Places",
     "SchemaKey",

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from types import MappingProxyType
 from typing import Literal, TypeVar
 
+from dragoman.access import spell_names
 from dragoman.catalog.behind import Behind
 from dragoman.catalog.declared import merge
 from dragoman.catalog.flight import SingleFlight
@@ -23,11 +25,26 @@ from dragoman.catalog.watch import Clock, Watch
 from dragoman.cooperative import consume_in_thread, in_thread_if_many, without_blocking
 from dragoman.dialect import Capability, Dialect, Inspector
 from dragoman.errors import DragomanError, NotFound, PathNotFound, QueryTimeout, SchemaNotFound
-from dragoman.model import Database, ForeignKey, Inspection, Names, Plan, Relation, Schema, Scope, Table
+from dragoman.model import (
+    ConfinedRelation,
+    Database,
+    ForeignKey,
+    Inspection,
+    Names,
+    Plan,
+    Relation,
+    Schema,
+    Scope,
+    Table,
+)
 from dragoman.words import display
 
 Direction = Literal["outgoing", "incoming", "both"]
 Found = TypeVar("Found")
+Parts = Mapping[Relation, ConfinedRelation]
+"""What statements read in place of relations."""
+NO_PARTS: Parts = MappingProxyType({})
+"""Those of a database of which every caller sees all that is stored."""
 _Key = tuple[str, str | None]
 ALL_KINDS: tuple[MatchKind, ...] = ("table", "view", "column")
 
@@ -78,6 +95,8 @@ class Catalog:
         self._misses: dict[_Key, float] = {}
         self._details: dict[Relation, _Detailed] = {}
         self._partly: frozenset[Relation] = frozenset()
+        self._parts: Parts = NO_PARTS
+        self._parts_of: Snapshot | None = None
 
     @property
     def namespace(self) -> Namespace:
@@ -112,6 +131,20 @@ class Catalog:
             return await self.look(self._scope())
         confirm = partial(self._watch.confirm, partial(self._take, self._scope()), stale=not young)
         return await self._load("confirmed", confirm)
+
+    async def parts(self) -> Parts:
+        """Return what statements read in place of relations. `NO_PARTS`: all statements read what is stored.
+
+        Where a part of the database is hidden, names of objects are read as text. The mapping stays the same object as
+        long as nothing changes.
+        """
+        if not self.places.narrowed or self._dialect.confine is None:
+            return NO_PARTS
+        snapshot = await self.snapshot()
+        if snapshot is not self._parts_of:
+            spelled = await in_thread_if_many(len(snapshot.tables), spell_names, snapshot.visible, self._dialect)
+            self._parts, self._parts_of = spelled or NO_PARTS, snapshot
+        return self._parts
 
     async def refresh(self) -> Snapshot:
         """Read everything again and return it."""

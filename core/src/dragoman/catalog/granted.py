@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from dragoman.access import Decider, Permission, intersect
 from dragoman.catalog.behind import VIEWS as DEFINED
-from dragoman.catalog.catalog import Catalog
+from dragoman.catalog.catalog import Catalog, Parts
 from dragoman.catalog.listing import Listing
 from dragoman.catalog.mentions import Comments
 from dragoman.catalog.names import parse_name
@@ -128,6 +128,11 @@ class GrantedCatalog(Catalog):
         await self.snapshot()
         return self._permissions
 
+    async def parts(self) -> Parts:
+        """Return the parts of relations that the callers have."""
+        await self.snapshot()
+        return self._parts
+
     async def all_names(self) -> frozenset[str]:
         """Return the names of all relations, granted or not."""
         await self.snapshot()
@@ -208,6 +213,7 @@ class GrantedCatalog(Catalog):
         self._homes = seen.homes
         self._snapshot, self._comments, self._texts, self._names = left
         self._seen, self._permissions = seen, permissions
+        self._parts = {each: permission.confined for each, permission in permissions.items() if permission.confined}
         self._partly = frozenset(each for each, permission in permissions.items() if not permission.whole)
         return self._snapshot
 

@@ -159,7 +159,7 @@ def _describe(permission: Permission) -> dict[str, Any]:
     part = permission.confined
     if part is not None and part.filter is not None:
         facts["filter"] = _spell(part.filter)
-    masks = {each.name: _spell(each.expression) for each in (part.columns if part else ()) if each.expression}
+    masks = {each.name: _spell(each.mask) for each in (part.columns if part else ()) if each.mask}
     return {**facts, **({"masks": masks} if masks else {}), "by": list(permission.keys)}
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dragoman.access import as_conditions, value_of
-from dragoman.catalog import GrantedCatalog
+from dragoman.catalog import NO_PARTS, Catalog, Parts
 from dragoman.dialect import Confined, Dialect, NamedPart
 from dragoman.errors import (
     ColumnNotFound,
@@ -76,7 +76,7 @@ class ConfinedStatement:
     @property
     def computes(self) -> bool:
         """Return whether filters or masks are computed, which may fail on what callers do not see."""
-        return any(part.expressions for part in self.parts)
+        return not all(part.whole for part in self.parts)
 
     def parts_with(self, error: DragomanError) -> list[Relation]:
         """Return the relations that, as far as is known, have the column that the database does not find.
@@ -114,7 +114,7 @@ class Confiner:
         self,
         dialect: Dialect,
         database: Database,
-        catalog: GrantedCatalog,
+        catalog: Catalog,
         whole: Resolver,
         source: Source,
         value_of: ValueOf,
@@ -135,28 +135,32 @@ class Confiner:
         self._known: OrderedDict[str, ConfinedStatement | None] = OrderedDict()
         self.compiling: set[str] = set()
         """The texts of saved queries that the database compiled, as long as the catalog stays the same."""
-        self._permissions: object = None
+        self._parts: Parts = NO_PARTS
 
     async def confine(self, statement: Statement) -> ConfinedStatement | None:
         """Return the statement to send instead of a judged one. None: itself, since nothing that it reads is hidden.
 
         Raises `Unsupported` if it cannot be confined.
         """
-        permissions = await self._catalog.permissions()
-        if permissions is not self._permissions:
+        parts = await self._catalog.parts()
+        if parts is not self._parts:
             self._known.clear()
             self._compiled.clear()
             self.compiling.clear()
-            self._permissions = permissions
-        if statement.text not in self._known:
-            made = await self._confine(statement)
-            for part in made.parts if made and self._untried else ():
-                await self._try(part)
+            self._parts = parts
+        if parts is NO_PARTS:
+            return None
+        if statement.text in self._known:
+            self._known.move_to_end(statement.text)
+            return self._known[statement.text]
+        made = await self._confine(statement)
+        for part in made.parts if made and self._untried else ():
+            await self._try(part)
+        if parts is self._parts:  # otherwise another call found other parts meanwhile
             self._known[statement.text] = made
             if len(self._known) > REMEMBERED:
                 self._known.popitem(last=False)
-        self._known.move_to_end(statement.text)
-        return self._known[statement.text]
+        return made
 
     async def trial(self, *parts: ConfinedRelation) -> Request:
         """Return a request for the given parts of relations, without a caller's values, that can be compiled.
@@ -209,7 +213,7 @@ class Confiner:
         parsed = await asyncio.to_thread(read_query, self._dialect, statement)
         if tried is None:
             await self._check_still_there(statement, parsed)
-        held = await self._find_held() if tried is None else tried
+        held = (await self._catalog.parts()).get if tried is None else tried
         named = await self._find_parts(parsed, held)
         parts = tuple(dict.fromkeys(part for _, part in named if part is not None))
         confine = self._dialect.confine
@@ -221,20 +225,11 @@ class Confiner:
             await self._judge(confined, held)
         return ConfinedStatement(confined, parts, self._value_of)
 
-    async def _find_held(self) -> PartOf:
-        permissions = await self._catalog.permissions()
-
-        def part_of(relation: Relation) -> ConfinedRelation | None:
-            permission = permissions.get(relation)
-            return None if permission is None else permission.confined
-
-        return part_of
-
     async def _check_still_there(self, statement: Statement, parsed: ParsedStatement) -> None:
         """Raise `NotFound` for a relation that existed when the statement was judged and does not exist now."""
-        permissions = await self._catalog.permissions()
+        seen = await self._catalog.snapshot()
         for written, table in (await self._whole.find_tables(parsed.names)).items():
-            if table is not None and table.relation not in permissions:
+            if table is not None and table.relation not in seen.by_relation:
                 raise await not_there(written, statement, self._catalog)
 
     async def _find_parts(self, parsed: ParsedStatement, held: PartOf) -> list[NamedPart]:

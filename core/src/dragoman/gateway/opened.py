@@ -92,7 +92,7 @@ class OpenDatabase:
     - `whole`: the database itself, if this is what some roles see of it.
     - `role_rows`: the most rows of one answer that those roles allow.
     - `max_cost`: the highest estimated cost of a query that they allow.
-    - `confiner`: confines their statements to parts of relations, if there are any and the dialect can.
+    - `confiner`: confines statements to parts of relations, if the dialect can.
     """
 
     config: Database
@@ -134,7 +134,6 @@ class OpenDatabase:
         self.running = 0
         self.whole = self
         self.role_rows = self.max_cost = None
-        self.confiner = None
         self._tried: RolesFit | None = None
         self.dialect = plugins.load(database.dialect).dialect
         self.config = place_database(plugins.prepare(database), self.dialect)
@@ -196,6 +195,7 @@ class OpenDatabase:
             *parts.validators,
         ]
         self.judge = Judge(self.dialect, self.config, self.catalog, self.validators, self.source, self._offload)
+        self.confiner = self._confine(self.catalog) if self.places.narrowed else None
 
     def act_as(self, acting: Acting) -> OpenDatabase:
         """Return the database as the engine shows it to this identity. The executor is shared."""
@@ -367,18 +367,23 @@ class OpenDatabase:
             Granting(self.dialect, catalog, self._resolver),
             self._resolver,
         )
-        if self.dialect.confine is not None:
-            seen.confiner = Confiner(
-                self.dialect,
-                self.config,
-                catalog,
-                self._resolver,
-                self.source,
-                self._value_of,
-                self._compile,
-                untried=bool(restricting),
-            )
+        seen.confiner = self._confine(catalog, untried=bool(restricting))
         return seen
+
+    def _confine(self, catalog: Catalog, *, untried: bool = False) -> Confiner | None:
+        """Return what confines statements to the parts of relations in a catalog. None: the dialect cannot."""
+        if self.dialect.confine is None:
+            return None
+        return Confiner(
+            self.dialect,
+            self.config,
+            catalog,
+            self._resolver,
+            self.source,
+            self._value_of,
+            self._compile,
+            untried=untried,
+        )
 
     async def insights(self, tables: Sequence[Table]) -> Mapping[Relation, Insight]:
         """Return what is known of relations beside their structure.

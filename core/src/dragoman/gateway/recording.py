@@ -292,4 +292,4 @@ def _filter(part: ConfinedRelation) -> str:
 
 
 def _masks(part: ConfinedRelation) -> list[str]:
-    return [f"{part.relation}.{column.name}" for column in part.columns if column.expression is not None]
+    return [f"{part.relation}.{column.name}" for column in part.columns if column.mask is not None]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from dragoman.catalog import Catalog, Snapshot
 from dragoman.catalog.names import parse_name
@@ -13,12 +14,35 @@ from dragoman.gateway.failures import not_there
 from dragoman.gateway.resolving import Resolver
 from dragoman.model import Database, Relation, Table
 from dragoman.parsed import FunctionCall, Named, ParsedStatement
-from dragoman.sql import Statement
+from dragoman.sql import Lexicon, Statement
 from dragoman.validators import find_telling
 
 QUERIES = frozenset({"select", "values", "with", "from", "table"})
 _MODIFIER = re.compile(r"\([^()]*\)|\[\]")
 _ASK = "Use list_tables, describe_table and search_catalog."
+
+
+class _Types(NamedTuple):
+    """Names of types. `holding`: those whose values hold names of objects, without the `_` of array types."""
+
+    shown: frozenset[str]
+    holding: frozenset[str]
+
+    @classmethod
+    def of(cls, tables: Iterable[Table], lexicon: Lexicon) -> _Types:
+        """Return the types of columns, and those of relations' rows, which have the relations' names."""
+        shown: set[str] = set()
+        holding: set[str] = set()
+        texts: dict[str, bool] = {}
+        for table in tables:
+            of_names = [column.type for column in table.columns if column.names_objects]
+            (holding if of_names else shown).add(table.relation.name)
+            texts |= {column.type: False for column in table.columns} | dict.fromkeys(of_names, True)
+        for text, holds in texts.items():
+            parts = parse_name(_MODIFIER.sub("", text), lexicon)
+            if parts:
+                (holding if holds else shown).add(parts[-1].text)
+        return cls(frozenset(shown), frozenset(name.lstrip("_") for name in holding))
 
 
 class Visible:
@@ -34,7 +58,7 @@ class Visible:
         self._resolver = resolver
         self._functions = frozenset(name.lower() for name in database.allow_functions)
         self._relations = frozenset(name.lower() for name in database.allow_relations)
-        self._told: tuple[Snapshot | None, frozenset[str]] = (None, frozenset())
+        self._told: tuple[Snapshot | None, _Types] = (None, _Types(frozenset(), frozenset()))
 
     async def check_types(self, parsed: ParsedStatement) -> None:
         """Raise `UnsafeSql` for a type, or another name, that is not visible, whether it exists or not.
@@ -79,24 +103,25 @@ class Visible:
                 )
 
     def _check_types(self, types: Iterable[Named], snapshot: Snapshot) -> None:
-        """Refuse types that may be those of a hidden relation's rows, whether it exists or not."""
+        """Refuse types that hold names of objects, and those that may be of a hidden relation's rows.
+
+        The latter are refused whether they exist or not.
+        """
         own = self._dialect.loaded_rules.types
-        if not self._places.hides or not own:
+        if not own:
             return
         for each in types:
             is_own = each.schema is None or self._places.is_engine(each.schema)
-            if not (is_own and each.name.removeprefix("_") in own) and each.name not in self._types_of(snapshot):
+            if is_own and each.name.removeprefix("_") in own:
+                continue
+            shown, holding = self._types_of(snapshot)
+            if each.name.lstrip("_") in holding or (self._places.hides and each.name not in shown):
                 raise unknown_type(each)
 
-    def _types_of(self, snapshot: Snapshot) -> frozenset[str]:
-        """Return the names of the types of visible columns, and of visible relations' rows."""
+    def _types_of(self, snapshot: Snapshot) -> _Types:
+        """Return the types of visible columns and of visible relations' rows."""
         if self._told[0] is not snapshot:
-            lexicon = self._dialect.lexicon
-            columns = (column for table in snapshot.tables for column in table.columns)
-            texts = {column.type for column in columns if not column.names_objects}
-            parsed = (parse_name(_MODIFIER.sub("", text), lexicon) for text in texts)
-            named = {parts[-1].text for parts in parsed if parts}
-            self._told = (snapshot, frozenset(named | {table.relation.name for table in snapshot.tables}))
+            self._told = (snapshot, _Types.of(snapshot.tables, self._dialect.lexicon))
         return self._told[1]
 
     def _is_open(self, written: Relation, table: Table | None) -> bool:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
         KnowledgeSettings,
         Secret,
     )
-    from dragoman.model.confinement import ConfinedColumn, ConfinedRelation, Confinement, Expression
+    from dragoman.model.confinement import ConfinedColumn, ConfinedRelation, Confinement, Expression, Spelled
     from dragoman.model.findings import Finding, Severity
     from dragoman.model.profiles import ColumnProfile, ProfileBudget
     from dragoman.model.relations import (
@@ -92,6 +92,7 @@ __all__ = [
     "Scope",
     "Secret",
     "Severity",
+    "Spelled",
     "Table",
     "TableColumn",
     "Truncation",
@@ -137,6 +138,7 @@ _HOMES = {
     "Scope": "relations",
     "Secret": "configured",
     "Severity": "findings",
+    "Spelled": "confinement",
     "Table": "relations",
     "TableColumn": "relations",
     "Truncation": "calls",

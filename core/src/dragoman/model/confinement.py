@@ -26,6 +26,12 @@ class Expression:
         )
 
 
+class Spelled(Expression):
+    """A column's own value as text. It hides nothing: any mask counts before it."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfinedColumn:
     """A column as callers have it: `expression` over the relation's own columns. None: as it is stored."""
@@ -33,6 +39,11 @@ class ConfinedColumn:
     name: str
     type: str
     expression: Expression | None = None
+
+    @property
+    def mask(self) -> Expression | None:
+        """What is shown instead of its own value. None: its own value, be it as text."""
+        return None if isinstance(self.expression, Spelled) else self.expression
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,8 +56,8 @@ class ConfinedRelation:
 
     @property
     def whole(self) -> bool:
-        """Return whether its rows and these columns are what is stored."""
-        return self.filter is None and all(column.expression is None for column in self.columns)
+        """Whether its rows and these columns show what is stored, be it as text."""
+        return self.filter is None and all(column.mask is None for column in self.columns)
 
     @property
     def values(self) -> tuple[str, ...]:
