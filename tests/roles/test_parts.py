@@ -13,7 +13,7 @@ from dragoman.access import Grants
 from dragoman.access.patterns import NamePattern
 from dragoman.audit import records
 from dragoman.config import load
-from dragoman.errors import ConfigurationError
+from dragoman.errors import ConfigurationError, TableNotFound
 from dragoman.gateway.opened import OpenDatabase
 from dragoman.model import Claims, Principal
 from dragoman.tools import Toolbox
@@ -184,6 +184,18 @@ async def test_a_filtered_table_that_was_replaced_is_read_at_the_second_call(ope
             assert (await ask(toolbox, "execute_query", sql=sql))["columns"] == ["tenant", column]
         error = (await ask(toolbox, "execute_query", sql="SELECT q.other FROM orders, (SELECT 1 AS a) q"))["error"]
         assert (error["code"], "Send the query again" in error["suggestion"]) == ("COLUMN_NOT_FOUND", False)
+
+
+async def test_a_filtered_table_that_is_away_while_a_statement_is_confined_is_not_read(opened, shop):
+    """Its owner replaces it: the table is gone for a moment, and is back when the statement would run."""
+    async with opened(ROLES) as toolbox:
+        seen = toolbox.gateway.for_principal(ANALYST).database("shop")
+        statement = await seen.judge.judge("SELECT * FROM orders", "execute_query", ANALYST)
+        with closing(sqlite3.connect(shop / "shop.db")) as writer:
+            writer.executescript("PRAGMA legacy_alter_table = on; ALTER TABLE orders RENAME TO away")
+        await seen.whole.catalog.refresh()
+        with pytest.raises(TableNotFound):
+            await seen.confiner.confine(statement)
 
 
 LEDGER = """

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dragoman.access import as_conditions, value_of
-from dragoman.catalog import NO_PARTS, Catalog, Parts
+from dragoman.catalog import NO_PARTS, Catalog, GrantedCatalog, Parts, Snapshot
 from dragoman.dialect import Confined, Dialect, NamedPart
 from dragoman.errors import (
     ColumnNotFound,
@@ -25,7 +25,7 @@ from dragoman.errors import (
 )
 from dragoman.gateway.failures import Source, not_there
 from dragoman.gateway.resolving import Resolver
-from dragoman.model import Claims, ConfinedRelation, Confinement, Database, Principal, Relation, Request
+from dragoman.model import Claims, ConfinedRelation, Confinement, Database, Principal, Relation, Request, Table
 from dragoman.parsed import ParsedStatement
 from dragoman.sql import Statement
 from dragoman.validators import ReadOnly, read_query
@@ -211,10 +211,9 @@ class Confiner:
         `tried`: the parts to use instead of the catalog's.
         """
         parsed = await asyncio.to_thread(read_query, self._dialect, statement)
-        if tried is None:
-            await self._check_still_there(statement, parsed)
-        held = (await self._catalog.parts()).get if tried is None else tried
-        named = await self._find_parts(parsed, held)
+        tables = await self._whole.find_tables(parsed.names)
+        held = await self._find_held(statement, tables) if tried is None else tried
+        named = _name_parts(parsed, tables, held)
         parts = tuple(dict.fromkeys(part for _, part in named if part is not None))
         confine = self._dialect.confine
         if not parts or confine is None:
@@ -225,17 +224,24 @@ class Confiner:
             await self._judge(confined, held)
         return ConfinedStatement(confined, parts, self._value_of)
 
-    async def _check_still_there(self, statement: Statement, parsed: ParsedStatement) -> None:
-        """Raise `NotFound` for a relation that existed when the statement was judged and does not exist now."""
-        seen = await self._catalog.snapshot()
-        for written, table in (await self._whole.find_tables(parsed.names)).items():
-            if table is not None and table.relation not in seen.by_relation:
-                raise await not_there(written, statement, self._catalog)
+    async def _find_held(self, statement: Statement, tables: Mapping[Relation, Table | None]) -> PartOf:
+        """Return what callers have of relations now.
 
-    async def _find_parts(self, parsed: ParsedStatement, held: PartOf) -> list[NamedPart]:
-        tables = await self._whole.find_tables(parsed.names)
-        found = [(each, tables[each.relation]) for each in parsed.relations]
-        return [(each, held(table.relation) if table else None) for each, table in found]
+        Raises `NotFound` for a relation that existed when the statement was judged and does not exist now. It may be
+        back when the statement runs, as a table is that its owner replaces by another.
+        """
+        parts = await self._catalog.parts()
+        seen = self._catalog.loaded
+        for written, table in tables.items():
+            if seen is None or not self._is_in(seen, written, table):
+                raise await not_there(written, statement, self._catalog)
+        return parts.get
+
+    def _is_in(self, seen: Snapshot, written: Relation, table: Table | None) -> bool:
+        if table is not None:
+            return table.relation in seen.by_relation
+        is_aspect = self._dialect.loaded_rules.find_whole(written) is not None
+        return is_aspect or not isinstance(self._catalog, GrantedCatalog)
 
     async def _judge(self, confined: Confined, held: PartOf) -> None:
         """Judge the dialect's rewritten statement by the rules for every statement.
@@ -247,13 +253,19 @@ class Confiner:
             self._read_only.judge(parsed)
         except DragomanError as error:
             raise _unheld() from error
-        for (_, offset), part in await self._find_parts(parsed, held):
+        for (_, offset), part in _name_parts(parsed, await self._whole.find_tables(parsed.names), held):
             if part is not None and (offset is None or not confined.is_replaced(offset)):
                 raise _unheld()
 
     def _read(self, text: str) -> ParsedStatement:
         sent = Statement.parse(text, sqlglot=self._dialect.sqlglot, lexicon=self._dialect.lexicon)
         return read_query(self._dialect, sent)
+
+
+def _name_parts(parsed: ParsedStatement, tables: Mapping[Relation, Table | None], held: PartOf) -> list[NamedPart]:
+    """Return each place where a statement reads a relation, with the part of it that callers have, if any."""
+    found = [(each, tables[each.relation]) for each in parsed.relations]
+    return [(each, held(table.relation) if table else None) for each, table in found]
 
 
 def fails() -> QueryError:
