@@ -96,7 +96,7 @@ READER = Principal("rita", subject="rita", groups=frozenset({"readers"}))
 async def numbers(server, database_name) -> dict[str, int]:
     connection = await asyncpg.connect(server.address(database_name))
     await connection.execute("DROP SCHEMA IF EXISTS shown, zyx CASCADE;" + SCHEMA)
-    told = dict(await connection.fetch(NUMBERS))
+    told = {row[0]: row[1] for row in await connection.fetch(NUMBERS)}
     await connection.close()
     return told
 
