@@ -213,6 +213,48 @@ async def test_a_restriction_that_cannot_be_names_the_policy_and_opens_nothing(w
         assert told in f"{raised.value.message} {raised.value.suggestion}"
 
 
+VALUES = {
+    "None": "None",
+    "bool": "False",
+    "int": "0",
+    "str": "'ssn'",
+    "subclass of str": "type('Text', (str,), {})('ssn')",
+    "bytes": "b'ssn'",
+    "list": "['ssn']",
+    "generator": "(name for name in ['ssn'])",
+    "set of int": "{1}",
+    "mapping to None": "{'ssn': None}",
+    "mapping to bool": "{'ssn': False}",
+    "mapping from None": "{None: 'null'}",
+    "coroutine": "type('Later', (), {'__await__': None})()",
+}
+DECLARED = {"filter": {"None", "str"}, "masks": set(), "hidden_columns": set(), "hidden": {"bool"}}
+MISTYPED = [(field, kind) for field, declared in DECLARED.items() for kind in VALUES if kind not in declared]
+
+
+@pytest.mark.parametrize(("field", "kind"), MISTYPED)
+async def test_a_restriction_of_other_types_than_declared_opens_nothing(field: str, kind: str, installed, shop):
+    installed(only("customer", f"Restriction({field}={VALUES[kind]})"))
+    async with Gateway.open(shop()) as gateway:
+        for _ in range(2):  # some values can be read only once
+            with pytest.raises(DialectError, match=rf"Restriction\.{field}"):
+                await rows(gateway, "SELECT ssn FROM customer WHERE id = 1", ANN)
+
+
+CHANGES_ITS_MIND = """type("Changing", (dict,), {
+    "items": lambda self: iter([]),
+    "get": lambda self, key, default=None: default,
+    "__iter__": lambda self, asked=[]: iter([] if asked else asked.append(1) or ["ssn"]),
+})({"ssn": "null"})"""
+
+
+async def test_a_restriction_is_read_once(installed, shop):
+    installed(only("customer", f"Restriction(masks={CHANGES_ITS_MIND})"))
+    async with Gateway.open(shop()) as gateway:
+        for _ in range(2):
+            assert await rows(gateway, "SELECT ssn FROM customer WHERE id = 1", ANN) == [[None]]
+
+
 async def test_a_filter_that_does_not_compile_tells_callers_nothing_of_itself(installed, shop, caplog):
     installed(only("customer", 'Restriction(filter="no_such_column = 1")'))
     async with Gateway.open(shop()) as gateway:

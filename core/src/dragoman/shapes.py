@@ -40,6 +40,10 @@ def check(hint: Any, values: Sequence[Any], what: str) -> None:
     elif origin in (tuple, frozenset):
         _refuse(hint, [value for value in values if not isinstance(value, origin)], what)
         check(arguments[0], list(chain.from_iterable(values)), f"an element of {what}")
+    elif origin is Mapping:
+        _refuse(hint, _strangers(origin, values), what)
+        check(arguments[0], list(chain.from_iterable(values)), f"a key of {what}")
+        check(arguments[1], [each for value in values for each in value.values()], f"a value of {what}")
     elif dataclasses.is_dataclass(hint):
         _refuse(hint, [value for value in values if not isinstance(value, typing.cast(Any, hint))], what)
         _check_fields(hint, values)

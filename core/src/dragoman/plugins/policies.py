@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -13,6 +14,7 @@ from dragoman.errors import DialectError, DragomanError
 from dragoman.hookspecs import PolicyPlugin
 from dragoman.model import Database, Principal, Table
 from dragoman.plugins.mistakes import words_of
+from dragoman.shapes import check
 from dragoman.words import with_article
 
 T = TypeVar("T")
@@ -36,11 +38,33 @@ class Restricting:
         """Return what is left of a relation; None: the policy does not restrict it. Raises `DialectError`."""
         method = f"{type(self.restrictor).__name__}.restrict"
         answer = call_hook(lambda: self.restrictor.restrict(table, dialect), method, self.origin)
-        return None if answer is None else check_type(answer, Restriction, method, self.origin)
+        if answer is None:
+            return None
+        given = check_type(answer, Restriction, method, self.origin)
+        return call_hook(lambda: _settle(given), method, self.origin)
 
     def fault(self, what: str) -> DialectError:
         """Return the error for an impossible restriction."""
         return fault(f"{type(self.restrictor).__name__}.restrict", self.origin, what)
+
+
+def _settle(given: Restriction) -> Restriction:
+    """Return a copy in collections of ours. Raises `Malformed` for a field of another type than declared.
+
+    What a policy returns may be readable only once, or say something else the next time.
+    """
+    settled = Restriction(
+        filter=given.filter,
+        masks=_copy(given.masks, Mapping, dict),
+        hidden_columns=_copy(given.hidden_columns, AbstractSet, frozenset),
+        hidden=given.hidden,
+    )
+    check(Restriction, [settled], "what it returned")
+    return settled
+
+
+def _copy(given: Any, kind: type[Any], make: Callable[[Any], Any]) -> Any:
+    return make(given) if isinstance(given, kind) else given
 
 
 class Enforced:
