@@ -169,6 +169,15 @@ async def test_names_and_types_of_columns_are_bounded(column: Column):
         await collect(few, Limits(max_bytes=10))
 
 
+async def test_of_too_many_columns_only_the_lengths_are_looked_at():
+    class Unhashed(Column):
+        def __hash__(self) -> int:
+            raise AssertionError("a hash takes a microsecond for each column")
+
+    with pytest.raises(ResultTooLarge, match="its 12000 columns"):
+        await collect(RowStream([Unhashed("a", "integer")] * 12_000, stream([]).batches), Limits(max_bytes=100_000))
+
+
 async def test_types_that_come_with_the_rows_are_bounded():
     columns = [Column("n", "any")]
 

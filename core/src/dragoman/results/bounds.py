@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
@@ -21,6 +21,7 @@ REMEMBERED = 64
 """Headings of results that were checked lately: an agent's query is mostly one that ran before."""
 EncodedRow: TypeAlias = bytes
 _encode = msgspec.json.Encoder().encode
+_AROUND: Final = len('["",""]')  # what JSON adds to a name and a type, at least
 HINTS = {
     "rows": "Ask for more with `limit`, or for less with WHERE, LIMIT or an aggregate.",
     "bytes": "Select fewer columns or rows, or aggregate.",
@@ -113,9 +114,13 @@ def check_stream(stream: RowStream, limits: Limits) -> None:
 
 def check_columns(columns: Sequence[Column], limits: Limits) -> None:
     """Raise `Malformed` unless these are columns; `ResultTooLarge` if they take more bytes than rows may."""
+    most = max(limits.max_bytes, LEAST_FOR_COLUMNS)
     try:
-        _check_columns(tuple(columns), max(limits.max_bytes, LEAST_FOR_COLUMNS))
-    except TypeError:  # these are not columns, which have a hash
+        given = tuple(columns)
+        if sum(len(column.name) + len(column.type) + _AROUND for column in given) > most:
+            raise _too_large(len(given), most)  # before all else, which takes some microseconds for each column
+        _check_columns(given, most)
+    except (AttributeError, TypeError):  # these are not columns, which have names, types and a hash
         check_sequence(Column, columns, "RowStream.columns")
         raise
 
@@ -123,12 +128,15 @@ def check_columns(columns: Sequence[Column], limits: Limits) -> None:
 @lru_cache(REMEMBERED)
 def _check_columns(columns: tuple[Column, ...], most: int) -> None:
     check_sequence(Column, columns, "RowStream.columns")
-    words = sum(len(column.name) + len(column.type) for column in columns)  # cheap, and never more than the bytes
-    if words > most or len(_encode([(column.name, column.type) for column in columns])) > most:
-        raise ResultTooLarge(
-            f"The names and types of its {len(columns)} columns alone take more than {most} bytes.",
-            suggestion="Select fewer columns, or give them short names with AS.",
-        )
+    if len(_encode([(column.name, column.type) for column in columns])) > most:
+        raise _too_large(len(columns), most)
+
+
+def _too_large(count: int, most: int) -> ResultTooLarge:
+    return ResultTooLarge(
+        f"The names and types of its {count} columns alone take more than {most} bytes.",
+        suggestion="Select fewer columns, or give them short names with AS.",
+    )
 
 
 @dataclass(slots=True)

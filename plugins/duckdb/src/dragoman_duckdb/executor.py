@@ -11,7 +11,7 @@ from dragoman.workers import Columns, Told, WorkerExecutor
 from dragoman_duckdb.frames import Setup
 from dragoman_duckdb.options import Options
 from dragoman_duckdb.schemas import home_of, open_schemas
-from dragoman_duckdb.types import column
+from dragoman_duckdb.types import columns
 
 
 class DuckDBExecutor(WorkerExecutor):
@@ -42,7 +42,7 @@ class DuckDBExecutor(WorkerExecutor):
 
     def columns(self, report: Columns) -> list[Column]:
         """Return columns from a report. DuckDB knows every type."""
-        return [column(name, type_) for name, type_ in zip(report.names, report.types, strict=True)]
+        return columns(report.names, report.types)
 
     async def explain(self, request: Request, options: ExplainOptions) -> Plan:
         """Return the plan as DuckDB draws it, or as JSON."""

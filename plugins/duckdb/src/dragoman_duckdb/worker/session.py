@@ -19,7 +19,7 @@ from dragoman.workers.sending import Send, Sender
 from dragoman_duckdb.failures import translate
 from dragoman_duckdb.files import Identity, identity
 from dragoman_duckdb.frames import Setup
-from dragoman_duckdb.types import add_casts, column
+from dragoman_duckdb.types import add_casts, columns
 from dragoman_duckdb.worker.opening import borrow, find_posing, open_sealed, put_engine_first
 
 Row = tuple[Any, ...]
@@ -107,12 +107,12 @@ class Session:
             send(Told(self._plan(cursor, order)))
             return
         described = _ask(cursor, "DESCRIBE ", order)
-        send(Columns([name for name, *_ in described], [type_ for _, type_, *_ in described]))
+        report = Columns([name for name, *_ in described], [type_ for _, type_, *_ in described])
+        send(report)
         if order.task == "rows":
             cursor.execute(add_casts(_single(cursor, order), described), order.parameters)
-            columns = [column(name, type_) for name, type_, *_ in described]
             # One by one: if several are fetched at once, none arrives before an interrupt.
-            Sender(order, columns, send).send_all(iter(cursor.fetchone, None))
+            Sender(order, columns(report.names, report.types), send).send_all(iter(cursor.fetchone, None))
 
     def _plan(self, cursor: duckdb.DuckDBPyConnection, order: Run) -> Any:
         plan = _ask(cursor, "EXPLAIN (FORMAT JSON) " if order.verbose else "EXPLAIN ", order)[0][1]
