@@ -1,7 +1,8 @@
 """Results are cut exactly: at a row, at a byte, wherever batches begin and end."""
 
+import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -155,6 +156,24 @@ async def test_a_first_row_that_is_announced_as_too_large_is_an_error():
 
     with pytest.raises(ResultTooLarge, match="first row"):
         await collect(RowStream(COLUMNS, batches()), PLENTY)
+
+
+async def _collect(stream: RowStream) -> None:
+    await Collector().collect(stream, PLENTY)
+
+
+async def _iterate(stream: RowStream) -> None:
+    assert [batch async for batch in Bounded(stream, PLENTY).batches()] == []
+
+
+@pytest.mark.parametrize("read", [_collect, _iterate])
+async def test_a_stream_that_yields_nothing_for_ever_ends_at_a_deadline(read: Callable[[RowStream], Awaitable[None]]):
+    async def nothing():
+        while True:
+            yield []
+
+    with pytest.raises(asyncio.TimeoutError):
+        await asyncio.wait_for(read(RowStream(COLUMNS, nothing())), 0.1)
 
 
 @pytest.mark.parametrize(

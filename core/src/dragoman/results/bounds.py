@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -61,6 +62,8 @@ class Bounded:
                 yield fitting
             if self.truncated:
                 return
+            if not fitting.count:
+                await asyncio.sleep(0)  # a driver that yields nothing for ever would hold everybody up
 
     def fit(self, batch: Sequence[Sequence[Any]] | Encoded) -> Encoded:
         """Return the part of the next batch that fits, encoded. Nothing after a batch that is `truncated` fits."""
@@ -162,6 +165,8 @@ class Collector:
                 notices += fitting.notices
                 if bounded.truncated:
                     break
+                if not fitting.count:
+                    await asyncio.sleep(0)  # as above
         finally:
             self.collected = found = Collected(
                 columns=tuple(stream.columns),
