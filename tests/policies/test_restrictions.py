@@ -241,6 +241,29 @@ async def test_a_restriction_of_other_types_than_declared_opens_nothing(field: s
                 await rows(gateway, "SELECT ssn FROM customer WHERE id = 1", ANN)
 
 
+ANSWERS = """
+from dragoman import PolicyPlugin, Validator
+
+class Answers(Validator):
+    async def check(self, statement, call):
+        return {answer}
+
+class Policy(PolicyPlugin):
+    def further_validators(self, database, executor, inspector):
+        return [Answers()]
+
+plugin = Policy()
+"""
+
+
+@pytest.mark.parametrize("answer", ["False", "True", "'no'", "0", "ValueError('no')", "[]"])
+async def test_a_validator_that_returns_its_verdict_allows_nothing(answer: str, installed, shop):
+    installed(ANSWERS.format(answer=answer))
+    async with Gateway.open(shop()) as gateway:
+        with pytest.raises(DialectError, match=r"Answers\.check of .*dragoman-tenants 1\.0 returned .*, not None"):
+            await rows(gateway, "SELECT id FROM customer", ANN)
+
+
 CHANGES_ITS_MIND = """type("Changing", (dict,), {
     "items": lambda self: iter([]),
     "get": lambda self, key, default=None: default,

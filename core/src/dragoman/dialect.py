@@ -731,5 +731,6 @@ class Validator(abc.ABC):
     async def check(self, statement: Statement, call: Call) -> None:
         """Return to allow the statement.
 
-        Else raise `WriteDenied`, `UnsafeSql` or `InvalidSql`, and say what, where, why and what to do.
+        Else raise `WriteDenied`, `UnsafeSql` or `InvalidSql`, and say what, where, why and what to do. Whatever else it
+        returns than None is an error.
         """

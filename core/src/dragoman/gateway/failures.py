@@ -20,6 +20,7 @@ from dragoman.plugins.mistakes import words_of
 from dragoman.plugins.policies import check_type, fault
 from dragoman.sql import Statement
 from dragoman.sql.text import caret
+from dragoman.words import with_article
 
 T = TypeVar("T")
 Named = Callable[[], Awaitable[Sequence[Relation]]]
@@ -68,6 +69,12 @@ class Source:
     def fault(self, method: str, what: str) -> DialectError:
         """Return the error for a method of the dialect that breaks the contract."""
         return fault(method, self.origin, what)
+
+    def check_nothing(self, answer: object, asked: object, method: str) -> None:
+        """Raise `DialectError`, as the fault of the plugin of `asked`, if a method returned anything but None."""
+        if answer is not None:
+            told = with_article(type(answer).__name__)
+            raise fault(method, self._plugins.owner(type(asked)) or self.origin, f"returned {told}, not None")
 
     def check(self, answer: T, kind: type[Any], method: str) -> T:
         """Return the answer of a method if it is a `kind`. Raises `DialectError`."""

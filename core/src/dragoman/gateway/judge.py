@@ -202,9 +202,12 @@ class Judge:
             if isinstance(validator, ReadOnly):
                 await validator.check(statement, call)
                 continue
-            with self._source.ours(f"{type(validator).__name__}.check"):
+            method = f"{type(validator).__name__}.check"
+            answer: object = None
+            with self._source.ours(method):
                 async with within(self._database.timeout):
-                    await validator.check(statement, call)
+                    answer = await validator.check(statement, call)  # type: ignore[func-returns-value]
+            self._source.check_nothing(answer, validator, method)  # False would not refuse, which its author may think
         # Another object, without the trees that the check has built.
         plain = Statement(sql, statement.text, sqlglot=statement.sqlglot, lexicon=statement.lexicon)
         plain.note_judged(map(str, parsed.names), _name_columns(resolved))

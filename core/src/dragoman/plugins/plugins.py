@@ -170,6 +170,10 @@ class Plugins:
             self._origins[name] = origin_of(self._entry_points[name][0])
         return self._origins[name]
 
+    def owner(self, kind: type[Any]) -> str | None:
+        """Return the plugin whose package defines a class."""
+        return self._modules.get(_package(kind))
+
     def culprit(self, frames: Iterable[FrameType]) -> tuple[str, str] | None:
         """Return the first plugin whose code runs in `frames`, and the function's name."""
         for frame in frames:
