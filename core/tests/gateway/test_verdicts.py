@@ -129,7 +129,7 @@ class Silent(Validator):
 @pytest.mark.parametrize(("method", "answered"), [("state", 0), ("state", 1), ("check", 0)])
 async def test_a_validator_that_waits_for_ever_ends_at_the_deadline(shop: Database, method: str, answered: int):
     """`state` is asked before a statement is judged and again before a verdict is remembered to hold."""
-    async with Gateway.open([replace(shop, timeout=1.5)]) as gateway, asyncio.timeout(60):
+    async with Gateway.open([replace(shop, timeout=3)]) as gateway, asyncio.timeout(60):
         silent = judged_by(gateway, Silent(method, answered))
         for _ in range(answered):
             await gateway.query("shop", "SELECT 1 AS one")
