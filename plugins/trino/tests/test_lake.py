@@ -158,19 +158,25 @@ async def test_reading_few_partitions_is_not(executor, condition):
 FACTS = ("properties", "history", "snapshots", "manifests", "all_manifests", "partitions", "files", "entries", "refs")
 
 
-@pytest.mark.parametrize("fact", [*FACTS, "all_entries", "metadata_log_entries"])
-async def test_facts_of_a_table_are_seen_by_those_who_see_the_table(lake, fact):
+@pytest.fixture(scope="module")
+async def places(lake, anyio_backend):
+    """A gateway of those who see the table, and one of those who see another schema."""
     shown = lake.configure("lake", "web", schemas=("lake.web",))
     elsewhere = lake.configure("lake", "empty", schemas=("lake.empty",))
+    async with Gateway.open([shown]) as one, Gateway.open([elsewhere]) as other:
+        yield one, other
+
+
+@pytest.mark.parametrize("fact", [*FACTS, "all_entries", "metadata_log_entries"])
+async def test_facts_of_a_table_are_seen_by_those_who_see_the_table(places, fact):
+    shown, elsewhere = places
     sql = f'SELECT * FROM lake.web."logs${fact}"'
-    async with Gateway.open([shown]) as gateway:
-        assert (await gateway.query(None, sql)).columns
-    async with Gateway.open([elsewhere]) as gateway:
-        with pytest.raises(DragomanError) as refused:
-            await gateway.query(None, sql)
-        with pytest.raises(DragomanError) as absent:
-            await gateway.query(None, sql.replace("logs", "murk"))
-        assert refused.value.message.replace("logs", "x") == absent.value.message.replace("murk", "x")
+    assert (await shown.query(None, sql)).columns
+    with pytest.raises(DragomanError) as refused:
+        await elsewhere.query(None, sql)
+    with pytest.raises(DragomanError) as absent:
+        await elsewhere.query(None, sql.replace("logs", "murk"))
+    assert refused.value.message.replace("logs", "x") == absent.value.message.replace("murk", "x")
 
 
 READER = Principal("rita", subject="rita", groups=frozenset({"readers"}))
