@@ -3,7 +3,7 @@
 import shutil
 import sys
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -42,12 +42,6 @@ def server() -> Iterator[Server]:
     running = Server.start()
     yield running
     running.stop()
-
-
-@pytest.fixture(scope="session")
-def lay_out() -> Callable[[str, Path], Path]:
-    """`lay_out("dragoman-x", folder)`: lay one of the policies out in a folder, as an installer would."""
-    return installed
 
 
 @pytest.fixture
