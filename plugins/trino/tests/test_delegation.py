@@ -104,7 +104,7 @@ def secure_port():
     server.stop()
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def lake(secure_port):
     """The server as configured, for its callers."""
     port, folder = secure_port
@@ -130,6 +130,20 @@ async def opened(lake, reuse=0.0, roles=None):
         yield gateway
 
 
+@pytest.fixture(scope="module")
+async def gateway(lake, anyio_backend):
+    """A gateway for every test that needs no settings of its own: it reads the catalog of each caller once."""
+    async with opened(lake) as gateway:
+        yield gateway
+
+
+@pytest.fixture(scope="module")
+async def gateway_of_claims(lake, anyio_backend):
+    """A gateway that takes the user of a caller from a claim."""
+    async with opened(replace(lake, act_as="{claims.login}")) as gateway:
+        yield gateway
+
+
 async def rows(gateway, principal, sql=COUNT, params=()):
     return json.loads((await gateway.query(None, sql, params, principal=principal)).rows_json)
 
@@ -151,46 +165,41 @@ async def ask(gateway, principal, tool, **arguments):
     return json.loads((await Toolbox(gateway, profile="full").call(tool, arguments, principal=principal)).text)
 
 
-async def test_each_caller_has_its_own_rows_and_masks(lake):
-    async with opened(lake) as gateway:
-        for _ in range(2):
-            assert await rows(gateway, ANN) == [EXPECTED["ann"]]
-            assert await rows(gateway, BOB) == [EXPECTED["bob"]]
-            assert await rows(gateway, ANN, "SELECT current_user") == [["ann"]]
-            assert await rows(gateway, BOB, "SELECT count(*) FROM sales.orders WHERE id <= ?", [30]) == [[20]]
+async def test_each_caller_has_its_own_rows_and_masks(gateway):
+    for _ in range(2):
+        assert await rows(gateway, ANN) == [EXPECTED["ann"]]
+        assert await rows(gateway, BOB) == [EXPECTED["bob"]]
+        assert await rows(gateway, ANN, "SELECT current_user") == [["ann"]]
+        assert await rows(gateway, BOB, "SELECT count(*) FROM sales.orders WHERE id <= ?", [30]) == [[20]]
 
 
-async def test_whom_the_gateway_may_not_impersonate_is_refused(lake):
-    async with opened(lake) as gateway:
-        for somebody in (EVE, caller("admin"), caller("gateway"), Principal()):
-            told = await ask(gateway, somebody, "execute_query", sql=COUNT)
-            assert "error" in told, somebody
+async def test_whom_the_gateway_may_not_impersonate_is_refused(gateway):
+    for somebody in (EVE, caller("admin"), caller("gateway"), Principal()):
+        told = await ask(gateway, somebody, "execute_query", sql=COUNT)
+        assert "error" in told, somebody
 
 
 @pytest.mark.parametrize(
     "user", ["ann ", " ann", "ann\r\nX-Trino-Role: system=ROLE{admin}", "\u0101nn", "ann\0", "", "\t", "gateway"]
 )
-async def test_a_name_that_a_header_would_change_or_that_signs_in_has_no_database(lake, user):
-    async with opened(replace(lake, act_as="{claims.login}")) as gateway:
-        assert gateway.for_principal(caller("ann", login=user)).names == ()
-        with pytest.raises(UnknownDatabase):
-            await rows(gateway, caller("ann", login=user))
-        assert await rows(gateway, caller("somebody", login="ann")) == [EXPECTED["ann"]]
+async def test_a_name_that_a_header_would_change_or_that_signs_in_has_no_database(gateway_of_claims, user):
+    assert gateway_of_claims.for_principal(caller("ann", login=user)).names == ()
+    with pytest.raises(UnknownDatabase):
+        await rows(gateway_of_claims, caller("ann", login=user))
+    assert await rows(gateway_of_claims, caller("somebody", login="ann")) == [EXPECTED["ann"]]
 
 
-async def test_who_lacks_the_claim_sees_no_database(lake):
-    async with opened(replace(lake, act_as="{claims.login}")) as gateway:
-        assert (await ask(gateway, ANN, "list_databases"))["databases"] == []
+async def test_who_lacks_the_claim_sees_no_database(gateway_of_claims):
+    assert (await ask(gateway_of_claims, ANN, "list_databases"))["databases"] == []
 
 
-async def test_the_catalog_is_that_of_the_caller(lake):
-    async with opened(lake) as gateway:
-        assert "salaries" in str(await ask(gateway, BOB, "list_tables"))
-        assert "salaries" not in str(await ask(gateway, ANN, "list_tables"))
-        assert "error" in await ask(gateway, ANN, "describe_table", table_name="hr.salaries")
-        assert "error" not in await ask(gateway, BOB, "describe_table", table_name="hr.salaries")
-        told = str(await ask(gateway, ANN, "explain_query", sql="SELECT * FROM sales.orders"))
-        assert "'a'" not in told
+async def test_the_catalog_is_that_of_the_caller(gateway):
+    assert "salaries" in str(await ask(gateway, BOB, "list_tables"))
+    assert "salaries" not in str(await ask(gateway, ANN, "list_tables"))
+    assert "error" in await ask(gateway, ANN, "describe_table", table_name="hr.salaries")
+    assert "error" not in await ask(gateway, BOB, "describe_table", table_name="hr.salaries")
+    told = str(await ask(gateway, ANN, "explain_query", sql="SELECT * FROM sales.orders"))
+    assert "'a'" not in told
 
 
 @pytest.mark.parametrize(
@@ -202,9 +211,8 @@ async def test_the_catalog_is_that_of_the_caller(lake):
         "EXPLAIN (TYPE IO, FORMAT JSON) SELECT * FROM sales.orders",
     ],
 )
-async def test_no_statement_tells_how_many_rows_the_caller_does_not_see(lake, sql):
-    async with opened(lake) as gateway:
-        assert "error" in await ask(gateway, BOB, "execute_query", sql=sql)
+async def test_no_statement_tells_how_many_rows_the_caller_does_not_see(gateway, sql):
+    assert "error" in await ask(gateway, BOB, "execute_query", sql=sql)
 
 
 @pytest.mark.parametrize(
@@ -218,14 +226,13 @@ async def test_no_statement_tells_how_many_rows_the_caller_does_not_see(lake, sq
         "PREPARE x FROM SELECT 1",
     ],
 )
-async def test_no_statement_changes_who_asks(lake, sql):
-    async with opened(lake) as gateway:
-        told = await ask(gateway, ANN, "execute_query", sql=sql)
-        assert "error" in told or told["rows"] == []
-        assert await rows(gateway, ANN) == [EXPECTED["ann"]]
+async def test_no_statement_changes_who_asks(gateway, sql):
+    told = await ask(gateway, ANN, "execute_query", sql=sql)
+    assert "error" in told or told["rows"] == []
+    assert await rows(gateway, ANN) == [EXPECTED["ann"]]
 
 
-async def test_callers_who_are_cancelled_and_crowd_never_mix(lake):
+async def test_callers_who_are_cancelled_and_crowd_never_mix(gateway):
     chance = random.Random(20260715)
 
     async def call(gateway, principal):
@@ -240,11 +247,10 @@ async def test_callers_who_are_cancelled_and_crowd_never_mix(lake):
         assert row == EXPECTED[principal.subject]
         return 1
 
-    async with opened(lake) as gateway:
-        answered = 0
-        for _ in range(6):
-            answered += sum(await asyncio.gather(*(call(gateway, chance.choice([ANN, BOB])) for _ in range(6))))
-        assert answered > 10
+    answered = 0
+    for _ in range(6):
+        answered += sum(await asyncio.gather(*(call(gateway, chance.choice([ANN, BOB])) for _ in range(6))))
+    assert answered > 10
 
 
 async def test_kept_and_reused_answers_are_the_callers(lake):
@@ -293,12 +299,11 @@ async def test_more_users_than_are_remembered_each_have_their_own(lake, monkeypa
         assert len(gateway.database()._faces) <= 2
 
 
-async def test_the_gateways_own_user_runs_nothing_of_callers(lake):
+async def test_the_gateways_own_user_runs_nothing_of_callers(gateway):
     from dragoman.model import Request
 
-    async with opened(lake) as gateway:
-        with pytest.raises(PermissionDenied):
-            gateway.database().executor.open(Request(statement=COUNT))
+    with pytest.raises(PermissionDenied):
+        gateway.database().executor.open(Request(statement=COUNT))
 
 
 def test_two_ways_of_being_somebody_else_are_one_too_many(lake):
