@@ -27,6 +27,19 @@ def test_what_encodes_in_a_worker_needs_neither_a_parser_nor_a_protocol():
     assert run(code) == "set()"
 
 
+@pytest.mark.parametrize(
+    ("session", "unneeded"),
+    [
+        ("dragoman_sqlite.worker.session", {"asyncio", "dragoman.dialect", "dragoman.model.calls", "dragoman.sql"}),
+        ("dragoman_duckdb.worker.session", {"dragoman.pool", "dragoman.workers.executor"}),
+    ],
+)
+def test_a_worker_process_imports_nothing_of_the_gateway(session: str, unneeded: set[str]):
+    """Each connection of SQLite and DuckDB is a process, so its start is what a first query waits for."""
+    code = f"import sys, dragoman.workers.serving, {session}; print({unneeded!r} & set(sys.modules))"
+    assert run(code) == "set()"
+
+
 def test_a_gateway_on_sqlite_imports_no_other_driver_and_no_protocol(tmp_path: Path):
     code = f"""
 import asyncio, sqlite3, sys

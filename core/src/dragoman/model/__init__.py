@@ -12,20 +12,8 @@ from dragoman.lazy import load_names
 
 if TYPE_CHECKING:
     from dragoman.model.callers import LOCAL, NO_CLAIMS, Claims, Principal
-    from dragoman.model.calls import (
-        Batch,
-        Column,
-        Encoded,
-        ExplainOptions,
-        Kind,
-        KindName,
-        Limits,
-        Plan,
-        Request,
-        Result,
-        RowStream,
-        Truncation,
-    )
+    from dragoman.model.calls import Batch, ExplainOptions, Limits, Plan, Request, Result, RowStream, Truncation
+    from dragoman.model.columns import Column, Encoded, Kind, KindName
     from dragoman.model.configured import (
         Acting,
         Database,
@@ -102,7 +90,7 @@ _HOMES = {
     "Acting": "configured",
     "Batch": "calls",
     "Claims": "callers",
-    "Column": "calls",
+    "Column": "columns",
     "ColumnProfile": "profiles",
     "ConfinedColumn": "confinement",
     "ConfinedRelation": "confinement",
@@ -110,7 +98,7 @@ _HOMES = {
     "Constraint": "relations",
     "Database": "configured",
     "DeclaredKey": "configured",
-    "Encoded": "calls",
+    "Encoded": "columns",
     "EnvironmentDatabase": "configured",
     "ExplainOptions": "calls",
     "Expression": "confinement",
@@ -119,8 +107,8 @@ _HOMES = {
     "IdentityKind": "configured",
     "Index": "relations",
     "Inspection": "relations",
-    "Kind": "calls",
-    "KindName": "calls",
+    "Kind": "columns",
+    "KindName": "columns",
     "KnowledgeSettings": "configured",
     "LOCAL": "callers",
     "Limits": "calls",

@@ -16,7 +16,7 @@ from typing import Any
 from dragoman import Confined, ConfinedRelation, Confinement, NamedPart, Statement
 from dragoman.words import lower_ascii
 
-from dragoman_sqlite.frames import View
+from dragoman_sqlite.frames import HASH, NONE, VALUE, View
 from dragoman_sqlite.names import names_in
 from dragoman_sqlite.rules import LEXICON
 
@@ -27,9 +27,6 @@ Callers cannot know it, and their text is judged before it is inserted.
 """
 HIDDEN = f"v{secrets.token_hex(8)}"
 """The prefix of the views that alone may read a confined table."""
-NONE = "_none"
-"""The end of the name of the table without rows, and of its only column. It follows `HIDDEN`."""
-VALUE, HASH = "dragoman_value", "dragoman_hash"
 MASKS: Mapping[str, str] = {
     "null": "NULL",
     "hash": f"{HASH}({{column}})",

@@ -202,11 +202,6 @@ def allowed_values(check: str, column: str) -> tuple[str, ...]:
     return tuple(value[0].name for value in values) if texts else ()
 
 
-def quote_name(name: str) -> str:
-    """Return a name as SQL, always in quotes."""
-    return '"' + name.replace('"', '""') + '"'
-
-
 _ALONE = {"fts5vocab": 2, "fts4aux": 1}
 """Modules that show the words of another table. With more arguments than this, the schema comes before its name."""
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from dragoman import Database
+if TYPE_CHECKING:
+    from dragoman import Database
 
 Identity = tuple[int, int] | None
 """The device and the number of a file. None: there is none that can be read."""

@@ -1,10 +1,15 @@
-"""The messages to a worker process beside statements."""
+"""The messages to a worker process beside statements, and the names that both sides use."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import msgspec
+
+NONE = "_none"
+"""The end of the name of the table without rows, and of its only column. It follows `Confine.hidden`."""
+VALUE, HASH = "dragoman_value", "dragoman_hash"
+"""The functions that views call."""
 
 
 class Setup(msgspec.Struct, frozen=True):

@@ -33,9 +33,9 @@ from dragoman import (
 from dragoman.cooperative import consume_in_thread
 from dragoman.words import mention, quote_foreign
 
-from dragoman_sqlite.ddl import quote_name
 from dragoman_sqlite.executor import check_file
 from dragoman_sqlite.files import file_of
+from dragoman_sqlite.quoting import quote_name
 from dragoman_sqlite.sampling import sample
 from dragoman_sqlite.tables import Facts, build, group_names
 

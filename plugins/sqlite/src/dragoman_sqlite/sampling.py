@@ -10,7 +10,7 @@ from typing import Any
 
 from dragoman import ColumnProfile, ProfileBudget, Relation, Table, profile_columns
 
-from dragoman_sqlite.ddl import quote_name
+from dragoman_sqlite.quoting import quote_name
 
 LONGEST = 64
 """The most characters of a text that are read. Longer texts are not kinds of anything."""

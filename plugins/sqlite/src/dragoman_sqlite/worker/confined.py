@@ -13,9 +13,8 @@ from urllib.parse import quote
 import apsw
 from dragoman.words import lower_ascii
 
-from dragoman_sqlite.confining import HASH, NONE, VALUE
-from dragoman_sqlite.ddl import quote_name
-from dragoman_sqlite.frames import Confine
+from dragoman_sqlite.frames import HASH, NONE, VALUE, Confine
+from dragoman_sqlite.quoting import quote_name
 from dragoman_sqlite.worker.authorizer import Authorizer
 
 _OWN = frozenset({HASH, VALUE})

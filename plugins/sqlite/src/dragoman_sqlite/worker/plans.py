@@ -15,7 +15,7 @@ import apsw
 from dragoman.words import mention, quote_foreign
 from dragoman.workers.frames import Run, Told
 
-from dragoman_sqlite.ddl import quote_name
+from dragoman_sqlite.quoting import quote_name
 
 BIG = 10_000
 """The number of rows from which a full scan gets a warning."""
