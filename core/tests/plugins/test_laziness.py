@@ -27,6 +27,12 @@ def test_what_encodes_in_a_worker_needs_neither_a_parser_nor_a_protocol():
     assert run(code) == "set()"
 
 
+def test_a_process_that_takes_work_off_a_gateway_imports_none():
+    unneeded = {"dragoman.gateway.gateway", "dragoman.catalog", "dragoman.plugins", "msgspec"}
+    code = f"import sys; from dragoman.gateway.offload import serve; print({unneeded!r} & set(sys.modules))"
+    assert run(code) == "set()"
+
+
 @pytest.mark.parametrize(
     ("session", "unneeded"),
     [
