@@ -5,9 +5,8 @@ from __future__ import annotations
 import decimal
 import json
 import math
+import os
 import re
-import secrets
-import string
 from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
@@ -18,7 +17,7 @@ MAX_SAFE = 2**53 - 1
 DEEPEST = 100
 """Levels of nesting beyond which a document stays a text: many JSON readers fail soon after."""
 
-_SEPARATOR = "".join(secrets.choice(string.ascii_lowercase[5:]) for _ in range(10))
+_SEPARATOR = "".join(chr(ord("g") + octet % 20) for octet in os.urandom(10))
 """A document that stands between two: found at every other place, none gave a part to another or was empty. Nobody
 who writes documents knows it, and nothing in it looks like a part of a number."""
 _BETWEEN = f'\n"{_SEPARATOR}"\n'
