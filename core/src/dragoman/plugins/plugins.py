@@ -84,12 +84,13 @@ class Plugins:
     @classmethod
     def discover(cls) -> Plugins:
         """Scan the installed entry points."""
-        return cls(_by_name(DIALECTS), _by_name(POLICIES))
+        installed = importlib.metadata.entry_points()  # reads every distribution, whichever group is asked for
+        return cls(_by_name(installed.select(group=DIALECTS)), _by_name(installed.select(group=POLICIES)))
 
     @classmethod
     def without_policies(cls) -> Plugins:
         """Scan only the installed dialects, to see what policies remove."""
-        return cls(_by_name(DIALECTS))
+        return cls(_by_name(importlib.metadata.entry_points(group=DIALECTS)))
 
     def enforce(self, options: Mapping[str, Mapping[str, Any]] = _NO_OPTIONS) -> None:
         """Load every installed policy, with its options by the policy's name. Called once, before a database is opened.
@@ -292,9 +293,9 @@ def _package(kind: type[Any]) -> str:
     return kind.__module__.partition(".")[0]
 
 
-def _by_name(group: str) -> dict[str, list[EntryPoint]]:
+def _by_name(installed: Iterable[EntryPoint]) -> dict[str, list[EntryPoint]]:
     found: dict[str, list[EntryPoint]] = defaultdict(list)
-    for entry_point in importlib.metadata.entry_points(group=group):
+    for entry_point in installed:
         found[entry_point.name].append(entry_point)
     return dict(found)
 
