@@ -5,7 +5,7 @@ Every session of every agent pays for every byte of a tool, so descriptions do n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -122,9 +122,22 @@ def _is_open(configuration: Configuration) -> bool:
 
 
 def allows(access: Access | None, configuration: Configuration, tool: str) -> bool:
-    """Return whether callers may use a tool, as far as their roles say. `access` None: everybody may."""
+    """Return whether callers may use a tool of ours, as far as their roles say. `access` None: everybody may.
+
+    Reads no file: saved queries that are tools are none of ours.
+    """
     words = None if access is None else access.tools
-    return words is None or any(spec.name == tool for spec in choose(words, configuration))
+    return words is None or any(tool in _of_ours(word, configuration) for word in _words(words))
+
+
+def _of_ours(word: str, configuration: Configuration) -> Collection[str]:
+    """Return the tools of ours that a profile, toolset or name chooses."""
+    if word in PROFILES:
+        return PROFILES[word]
+    if word in TOOLSETS:
+        offer = saved.offer_ours if word == "saved" else TOOLSETS[word]
+        return [spec.name for spec in offer(configuration)]
+    return (word,)
 
 
 def check_roles(configuration: Configuration) -> None:

@@ -52,7 +52,7 @@ _TAKEN = {spec.name for spec in (*STANDARD, *SPECS)}
 
 
 def offer(configuration: Configuration) -> Sequence[Spec]:
-    """Return the tools, which exist if `server.queries_dir` is set."""
+    """Return the tools, which exist if `server.queries_dir` is set. Reads the files of that folder."""
     server = configuration.server
     if server.queries_dir is None:
         return ()
@@ -60,7 +60,15 @@ def offer(configuration: Configuration) -> Sequence[Spec]:
 
     queries = SavedQueries.read(server.queries_dir).queries.values()
     own = [_tool(query) for query in queries if query.is_tool and query.name not in _TAKEN]
-    return (LIST, RUN, *((SAVE,) if server.save_queries else ()), *own)
+    return (*offer_ours(configuration), *own)
+
+
+def offer_ours(configuration: Configuration) -> Sequence[Spec]:
+    """Return the tools that no file makes."""
+    server = configuration.server
+    if server.queries_dir is None:
+        return ()
+    return (LIST, RUN, SAVE) if server.save_queries else (LIST, RUN)
 
 
 def _tool(query: SavedQuery) -> Spec:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from dragoman.cooperative import without_blocking
 from dragoman.errors import DragomanError, ParameterError
 from dragoman.gateway import Gateway
 from dragoman.gateway.queries import Query
@@ -20,8 +21,12 @@ async def visible(gateway: Gateway, principal: Principal) -> dict[str, SavedQuer
     """Return the saved queries, by name, that a caller may see; none if there is no folder."""
     if gateway.configuration.server.queries_dir is None:
         return {}
-    saved = (await read(gateway)).queries
-    return {name: query for name, query in saved.items() if await _may_run(gateway, query, principal)}
+    return await _visible(gateway, (await read(gateway)).queries.values(), principal)
+
+
+async def _visible(gateway: Gateway, queries: Iterable[SavedQuery], principal: Principal) -> dict[str, SavedQuery]:
+    """Return those of `queries` that a caller may see. Others are served between them: each is judged."""
+    return {query.name: query async for query in without_blocking(queries) if await _may_run(gateway, query, principal)}
 
 
 async def _may_run(gateway: Gateway, query: SavedQuery, principal: Principal) -> bool:
@@ -49,13 +54,20 @@ async def hidden_tools(gateway: Gateway, names: Collection[str], principal: Prin
     """Return the tools among `names` that are saved queries which a caller may not see."""
     if not names:
         return frozenset()
-    return frozenset(names).difference(await visible(gateway.for_principal(principal), principal))
+    saved = (await read(gateway)).queries
+    asked = [saved[name] for name in names if name in saved]
+    return frozenset(names).difference(await _visible(gateway.for_principal(principal), asked, principal))
 
 
 async def is_known(gateway: Gateway, name: str, principal: Principal) -> bool:
     """Return whether a caller may see a saved query."""
+    return await look_up(gateway, name, principal) is not None
+
+
+async def look_up(gateway: Gateway, name: str, principal: Principal) -> SavedQuery | None:
+    """Return a saved query that a caller may see, or None. No other is judged for that."""
     query = (await read(gateway)).queries.get(name)
-    return query is not None and await _may_run(gateway, query, principal)
+    return query if query is not None and await _may_run(gateway, query, principal) else None
 
 
 async def find(gateway: Gateway, name: str, principal: Principal) -> SavedQuery:

@@ -120,7 +120,9 @@ async def export(gateway: Gateway, principal: Principal, values: Mapping[str, st
 
 async def query(gateway: Gateway, principal: Principal, values: Mapping[str, str]) -> str:
     """Return a saved query as in its file."""
-    found = (await saved_queries.visible(gateway, principal)).get(values["name"])
+    if gateway.configuration.server.queries_dir is None:
+        raise UnknownResource
+    found = await saved_queries.look_up(gateway, values["name"], principal)
     if found is None:
         raise UnknownResource
     return f"{front_matter(found)}\n{found.sql}\n"

@@ -48,7 +48,8 @@ class Surfaces:
         Asks no database.
         """
         gateway = self._gateway.for_principal(principal)
-        return [each for each in await self._all(gateway, principal) if self._offers(gateway, _kind(each))]
+        kinds = {kind for kind in STANDS_FOR if self._offers(gateway, kind)}
+        return [each for each in await self._all(gateway, principal) if _kind(each) in kinds]
 
     async def _all(self, gateway: Gateway, principal: Principal) -> list[Resource]:
         queries = await saved_queries.visible(gateway, principal)
