@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from dragoman.errors import ParameterError
+from dragoman.errors import Busy, ParameterError
 from dragoman.saved import SavedQuery, write
 from dragoman.saved.files import check_name, parse_text
 from dragoman.tools import saved_queries
@@ -18,6 +18,8 @@ from dragoman.tools.querying import rows_body
 
 MAX_BYTES = 100_000
 """The most queries in a list."""
+MAX_SAVED = 1000
+"""The number of files at which callers may save no more. A list of resources judges each query for its caller."""
 
 
 async def list_queries(call: ToolCall) -> Body:
@@ -57,6 +59,11 @@ async def save_query(call: ToolCall) -> Body:
     query = _new(call)
     await saved_queries.check(call.gateway, query, call.principal)
     saved = await saved_queries.read(call.gateway)
+    if len(saved.queries) + len(saved.problems) >= MAX_SAVED:
+        raise Busy(
+            f"The folder holds {MAX_SAVED} saved queries already.",
+            suggestion="Ask the administrator to remove some that nobody needs.",
+        )
     await asyncio.to_thread(write, folder, query, saved.queries.__contains__)
     return Body({"saved": query.name})
 
