@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import random
 import re
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, nullcontext, suppress
@@ -176,19 +177,58 @@ async def test_the_oldest_that_say_nothing_make_room_for_new_clients(serve_stand
         assert await good.status() == 200, "a client that was let in stays"
 
 
-async def test_those_let_in_are_bounded_too(serve_standin: Any) -> None:
+async def test_a_caller_has_a_quarter_of_the_connections(serve_standin: Any) -> None:
+    """Its idle ones make room for its new ones. If it uses them all, it is told to end some."""
+    waits = json.dumps({**CALL, "params": {"name": "wait", "arguments": {}}}).encode()
     async with serve_standin(TOKEN, connections=40) as (peer, url), Clients(url) as clients:
-        inside = []
-        for _ in range(20):
-            inside.append(await clients.connect())
-            await inside[-1].send(GOOD)
-            assert await inside[-1].status() == 200
+        idle = []
+        for _ in range(12):
+            idle.append(await clients.connect())
+            await idle[-1].send(GOOD)
+            assert await idle[-1].status() == 200
+        assert [await client.rest() for client in idle[:2]] == [b"", b""]
+        await peer.logged("makes room for new connections of its caller")
+        for _ in range(10):
+            client = await clients.connect()
+            await client.send(head(content_length=str(len(waits))) + waits)
+            await peer.logged("waiting")
         late = await clients.connect()
+        await late.send(GOOD)
+        assert await late.status() == 429
         assert await late.rest() == b""
-        await peer.logged("refused 127.0.0.1: too many connections")
-        for client in inside:
-            await client.send(GOOD)
-            assert await client.status() == 200
+
+
+def connection_to(connections: Connections, peer: str) -> Connection:
+    made = Connection(lambda _: asyncio.Protocol(), connections)
+    made.peer = peer
+    return made
+
+
+@pytest.mark.parametrize("seed", range(20))
+async def test_no_caller_keeps_another_out(seed: int) -> None:
+    """However callers come, leave and change on a proxy's connections, each has its share, and nobody else's."""
+    chance, connections, callers = random.Random(seed), Connections(Limits(connections=40), RefusalLog()), "abc"
+    held: list[Connection] = []
+    for _ in range(300):
+        if held and chance.random() < 0.3:
+            connections.leave(held.pop(chance.randrange(len(held))))
+            continue
+        caller = chance.choice(callers)
+        fresh = not held or chance.random() < 0.7
+        connection = connection_to(connections, chance.choice("xy")) if fresh else chance.choice(held)
+        if fresh and not connections.enter(connection):
+            continue
+        others = {each: set(connections.of(each)) - {connection} for each in callers if each != caller}
+        room = connections.let_in(connection, caller)
+        assert {each: set(connections.of(each)) for each in others} == others
+        assert room or len(connections.of(caller)) > 10
+        if not room:
+            connections.leave(connection)
+        held = [each for caller in callers for each in connections.of(caller)]
+        assert max(len(connections.of(each)) for each in callers) <= 10
+    for connection in held:
+        connections.leave(connection)
+    assert not any(connections.of(each) for each in callers)
 
 
 async def test_a_client_that_does_not_read_is_dropped(serve_standin: Any) -> None:

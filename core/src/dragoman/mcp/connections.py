@@ -15,13 +15,14 @@ import resource
 import socket
 import ssl
 from collections import Counter
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Collection, Generator, Hashable
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from dragoman.mcp.refusals import RefusalLog
 
+K = TypeVar("K")
 STATE = "dragoman.connection"
 """The key of the ASGI scope's `state` under which a request finds its `Connection`."""
 
@@ -38,7 +39,8 @@ class Limits:
     connections: int = 1024
     """The number of connections, never more than half of the files that this process may open.
 
-    A peer has at most half of them, and at most half of them wait to be admitted.
+    A peer has at most half of them, and at most half of them wait to be admitted. A caller has at most a quarter: many
+    callers may come through one proxy, which is one peer.
     """
 
     head: float = 10.0
@@ -84,6 +86,7 @@ class Connection(asyncio.Protocol):
         self._accepted = False
         self._securing: asyncio.Task[None] | None = None
         self.peer = "unknown"
+        self.caller: Hashable = None
         self._gone = False
         self._departure: Callable[[], None] | None = None
 
@@ -97,9 +100,17 @@ class Connection(asyncio.Protocol):
         finally:
             self._requests -= 1
 
-    def let_in(self) -> None:
-        """Record that it sent a whole request that may be served. It is no longer dropped to make room for others."""
-        self._all.let_in(self)
+    def let_in(self, caller: Hashable) -> bool:
+        """Record that it sent a whole request of `caller`. It is no longer dropped to make room for other callers.
+
+        Return whether the request may be served: there is room for this connection among those of its caller.
+        """
+        return self._all.let_in(self, caller)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether it has no request that is being served or sent."""
+        return not self._requests and not self._received
 
     def notify(self, departure: Callable[[], None] | None) -> None:
         """Call `departure` when the client leaves, now if it has left. None: the answer is ready, call nothing."""
@@ -308,6 +319,7 @@ class Connections:
         self._open: set[Connection] = set()
         self._peers = Counter[str]()
         self._waiting: dict[str, dict[Connection, None]] = {}
+        self._callers: dict[Hashable, dict[Connection, None]] = {}
         self._timer: asyncio.TimerHandle | None = None
 
     def protocol(self, base: Callable[..., asyncio.Protocol]) -> Callable[..., asyncio.Protocol]:
@@ -342,19 +354,34 @@ class Connections:
         oldest.drop("it makes room for new connections")
         return True
 
-    def let_in(self, connection: Connection) -> None:
-        """Remove a connection from those that wait."""
-        waiting = self._waiting.get(connection.peer, {})
-        waiting.pop(connection, None)
-        if not waiting:
-            self._waiting.pop(connection.peer, None)
+    def let_in(self, connection: Connection, caller: Hashable) -> bool:
+        """Count a connection as one of its caller, no longer as one that waits.
+
+        If the caller has too many, its oldest idle one is dropped. Return whether there was room, or room was made.
+        """
+        _remove(self._waiting, connection.peer, connection)
+        _remove(self._callers, connection.caller, connection)
+        connection.caller = caller
+        own = self._callers.setdefault(caller, {})
+        own[connection] = None
+        if len(own) <= max(self._most // 4, 1):
+            return True
+        oldest = next((each for each in own if each.is_idle), None)
+        if oldest is not None:
+            oldest.drop("it makes room for new connections of its caller")
+        return oldest is not None
+
+    def of(self, caller: Hashable) -> Collection[Connection]:
+        """Return the connections of a caller, the one that was used last at the end."""
+        return self._callers.get(caller, {}).keys()
 
     def leave(self, connection: Connection) -> None:
         """Remove a connection. An unknown one is ignored."""
         if connection not in self._open:
             return
         self._open.discard(connection)
-        self.let_in(connection)
+        _remove(self._waiting, connection.peer, connection)
+        _remove(self._callers, connection.caller, connection)
         self._peers[connection.peer] -= 1
         if not self._peers[connection.peer]:
             del self._peers[connection.peer]
@@ -370,6 +397,14 @@ class Connections:
                 connection.drop(reason)
         self._timer = None
         self._sweep_later()
+
+
+def _remove(groups: dict[K, dict[Connection, None]], key: K, connection: Connection) -> None:
+    """Remove a connection from its group, and the group when it is empty."""
+    group = groups.get(key, {})
+    group.pop(connection, None)
+    if not group:
+        groups.pop(key, None)
 
 
 def _strict(base: Callable[..., asyncio.Protocol]) -> Callable[..., asyncio.Protocol]:

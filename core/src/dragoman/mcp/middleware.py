@@ -8,7 +8,7 @@ in bytes and seconds. The inner application gets only admitted requests, with th
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Hashable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import Protocol
 
@@ -39,6 +39,7 @@ _ONCE = frozenset(
 _Once = Mapping[bytes, bytes]
 """The headers of one request that may be sent only once, by name."""
 _LAST: Mapping[str, str] = {"Connection": "close"}
+_LATER: Mapping[str, str] = {**_LAST, "Retry-After": "5"}
 
 
 class Peer(Protocol):
@@ -48,8 +49,9 @@ class Peer(Protocol):
         """Serve one request."""
         ...
 
-    def let_in(self) -> None:
-        """Record that a request may be served."""
+    def let_in(self, caller: Hashable) -> bool:
+        """Record that a caller sent a whole request, and return whether it may be served."""
+        ...
 
     def discard_body(self) -> None:
         """Record that a body is not read."""
@@ -61,8 +63,8 @@ class _Anywhere:
     def serving(self) -> AbstractContextManager[None]:
         return nullcontext()
 
-    def let_in(self) -> None:
-        pass
+    def let_in(self, caller: Hashable) -> bool:
+        return True
 
     def discard_body(self) -> None:
         pass
@@ -126,9 +128,9 @@ class AccessMiddleware:
             return
         if whole is None:
             return
-        if PRINCIPAL in scope:
-            peer.let_in()
         try:
+            if PRINCIPAL in scope and not peer.let_in(scope[PRINCIPAL].identity):
+                raise Refused(429, "too_many_connections", "You have too many connections. End some.", _LATER)
             await self._app(scope, whole, send)
         except Refused as refused:
             await self._refuse(refused, scope, receive, send, peer)
