@@ -9,11 +9,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
+from collections import Counter, deque
+from collections.abc import AsyncGenerator, Generator, Hashable, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from dragoman.access import Quotas
 from dragoman.errors import (
@@ -41,33 +42,120 @@ REFUSED = frozenset(
     {kind.code for kind in Refused.__subclasses__()} | {PermissionDenied.code, QuotaExceeded.code, CostExceeded.code}
 )
 """The error codes of refusals by a rule, before anything runs."""
+RECENT: Final = 300.0
+"""Seconds after which callers who have no place are forgotten."""
+MANY: Final = 10_000
+"""The number of callers at which those who have no place are forgotten sooner."""
 _LOGGED = ("tool", "database", "hash", "rows", "bytes", "ms", "outcome", "trace", "audit")
+
+
+class Turns:
+    """A number of places. A place that becomes free goes to the callers who wait in turn, one for each.
+
+    The last free place is not for a caller who has others while somebody who was here lately has none. Whoever is alone
+    has all places.
+
+    - `free`: how many are free. While it is more than one, a place may be taken without `take`.
+    - `held`: how many each caller has; 0 for one who was here lately.
+    """
+
+    def __init__(self, places: int) -> None:
+        self.free = places
+        self.held = Counter[Hashable]()
+        self.waiting: dict[Hashable, deque[asyncio.Future[None]]] = {}
+        self._places = places
+        self._since = time.monotonic()
+
+    def take(self, caller: Hashable) -> bool:
+        """Take a place at once. Return whether there was one."""
+        if time.monotonic() > self._since + RECENT or len(self.held) >= MANY:
+            self._forget()
+        if not self.free or (self.free == 1 < self._places and self.held[caller] and self._is_missing()):
+            return False
+        self.free -= 1
+        self.held[caller] += 1
+        return True
+
+    async def wait(self, caller: Hashable) -> None:
+        """Take a place as soon as it is this caller's turn."""
+        if self.take(caller):
+            return
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.waiting.setdefault(caller, deque()).append(turn)
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if not turn.cancelled():
+                self.give_back(caller)
+            raise
+
+    def waits(self, caller: Hashable) -> bool:
+        """Return whether a caller waits already."""
+        return any(not turn.done() for turn in self.waiting.get(caller, ()))
+
+    def give_back(self, caller: Hashable) -> None:
+        """Give a place back, to whom it is the turn of."""
+        self.free += 1
+        self.held[caller] -= 1
+        if self.waiting:
+            self.pass_on()
+
+    def pass_on(self) -> None:
+        """Give the free places to those who wait and may have them."""
+        while self.free and self._pass_one_on():
+            pass
+
+    def _pass_one_on(self) -> bool:
+        """Give a place to the next caller who may have it, and put that caller at the end."""
+        for caller, turns in [*self.waiting.items()]:
+            while turns and turns[0].done():
+                turns.popleft()
+            if turns and not self.take(caller):
+                continue
+            del self.waiting[caller]
+            if turns:
+                turns.popleft().set_result(None)
+                if turns:
+                    self.waiting[caller] = turns
+                return True
+        return False
+
+    def _is_missing(self) -> bool:
+        """Return whether a caller who was here lately has no place now."""
+        return any(not held for held in self.held.values())
+
+    def _forget(self) -> None:
+        """Forget the callers who have no place."""
+        self.held = Counter({caller: held for caller, held in self.held.items() if held})
+        self._since = time.monotonic()
 
 
 class Limiter:
     """Lets `most` callers run and `waiting` more wait, and refuses the rest.
 
-    `what`: the beginning of the error's sentence.
+    Callers take turns. `what`: the beginning of the error's sentence.
     """
 
     def __init__(self, what: str, most: int, waiting: int) -> None:
-        self.slots = asyncio.Semaphore(most)
+        self.turns = Turns(most)
         self._what = what
         self._most = most
         self._room = waiting
         self._waiting = 0
 
-    async def acquire(self, seconds: float | None = None) -> None:
-        """Take a slot. Wait for it at most `seconds`. Raises `Busy`."""
-        if not self.slots.locked():
-            await self.slots.acquire()  # returns at once
+    async def acquire(self, caller: Hashable, seconds: float | None = None) -> None:
+        """Take a slot. Wait for it at most `seconds`. Raises `Busy`.
+
+        A caller who does not wait yet may always wait: others may have filled the queue.
+        """
+        if self.turns.take(caller):
             return
-        if self._waiting >= self._room:
+        if self._waiting >= self._room and self.turns.waits(caller):
             raise self._busy(f"and {self._room} wait")
         self._waiting += 1
         try:
             async with asyncio.timeout(seconds):
-                await self.slots.acquire()
+                await self.turns.wait(caller)
         except TimeoutError:
             raise self._busy(f"and none ended in {seconds:g} seconds") from None
         finally:
@@ -86,19 +174,20 @@ class Admission:
 
     calls: Limiter
     held: bool = False
+    caller: Hashable = None
 
     @asynccontextmanager
     async def lend(self) -> AsyncGenerator[None]:
         """Lend the call's slot to others, while the call waits for something other than a database."""
         lends, self.held = self.held, False
         if lends:
-            self.calls.slots.release()
+            self.calls.turns.give_back(self.caller)
         try:
             yield
         finally:
             if lends:
                 # however many wait: a call that was admitted once is not refused later
-                await self.calls.slots.acquire()
+                await self.calls.turns.wait(self.caller)
                 self.held = True
 
     @asynccontextmanager
@@ -107,22 +196,26 @@ class Admission:
 
         If several parts of a call wait at the same time, the first one lends the call slot and takes it back.
         """
-        lends = self.held and database.slots.locked()
-        if lends:
-            self.held = False
-            self.calls.slots.release()
-        if database.slots.locked():
-            await database.acquire(seconds)
-        else:
-            await database.slots.acquire()  # returns at once
+        turns, lends = database.turns, False
+        if turns.free > 1 and len(turns.held) < MANY:  # as `take`, without a call on the path of every statement
+            turns.free -= 1
+            turns.held[self.caller] += 1
+        elif not turns.take(self.caller):
+            lends, self.held = self.held, False
+            if lends:
+                self.calls.turns.give_back(self.caller)
+            await database.acquire(self.caller, seconds)
         try:
             if lends:
                 # however many wait: a call that was admitted once is not refused later
-                await self.calls.slots.acquire()
+                await self.calls.turns.wait(self.caller)
                 self.held = True
             yield
         finally:
-            database.slots.release()
+            turns.free += 1
+            turns.held[self.caller] -= 1
+            if turns.waiting:
+                turns.pass_on()
 
 
 @dataclass(slots=True)
@@ -257,14 +350,21 @@ class Calls:
         if outer is not None and outer.admission.calls is self._limiter:
             yield outer
             return
-        record = CallRecord(Admission(self._limiter), principal, tool, database)
+        turns = self._limiter.turns
+        # As `Principal.identity`, whose call would be one more on the path of every call.
+        caller = principal.issuer, principal.subject or principal.name, principal.token
+        record = CallRecord(Admission(self._limiter, caller=caller), principal, tool, database)
         token = _current.set(record) if whole else None
         self._running.add(id(record))
         began, told = time.perf_counter(), 0
         try:
             if self.quotas is not None:
                 self.quotas.charge(principal)
-            await (self._limiter.acquire() if self._limiter.slots.locked() else self._limiter.slots.acquire())
+            if turns.free > 1 and len(turns.held) < MANY:  # as `take`, without a call on the path of every call
+                turns.free -= 1
+                turns.held[caller] += 1
+            else:
+                await self._limiter.acquire(caller)
             record.admission.held = True
             self._watchdog.under_way += 1
             if self._watchdog.asleep:
@@ -274,7 +374,10 @@ class Calls:
             finally:
                 self._watchdog.under_way -= 1
                 if record.admission.held:
-                    self._limiter.slots.release()
+                    turns.free += 1
+                    turns.held[caller] -= 1
+                    if turns.waiting:
+                        turns.pass_on()
         except DragomanError as error:
             record.outcome = error.code
             told = _size(error) if self.quotas is not None else 0

@@ -253,12 +253,12 @@ class OpenDatabase:
             answer: list[list[Any]] = json.loads(found.rows_json)
             return [column.name for column in found.columns], answer
 
-        await self.limiter.acquire(seconds)
+        await self.limiter.acquire(None, seconds)
         try:
             with self.source.ours("Executor.open"):
                 return await self.work.do(seconds, rows)
         finally:
-            self.limiter.slots.release()
+            self.limiter.turns.give_back(None)
 
     def _behind_views(self, parts: Parts) -> Iterator[Validator]:
         """Yield the checks of what views read and call, if any must be refused.
