@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING, BinaryIO, Final
+from typing import TYPE_CHECKING, BinaryIO, Final, cast
 
 from starlette.datastructures import Headers
 from starlette.responses import JSONResponse, Response, StreamingResponse
@@ -14,13 +14,14 @@ from starlette.routing import Route
 from dragoman.errors import ResultNotFound
 from dragoman.exports import MEDIA_TYPES
 from dragoman.gateway.exporting import PATH, missing, origin
-from dragoman.mcp.identity import PRINCIPAL
+from dragoman.mcp.identity import PRINCIPAL, UNCHECKED
 
 if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.types import ASGIApp, Receive, Scope, Send
 
     from dragoman.gateway import Gateway
+    from dragoman.mcp.refusals import Refused
 
 PIECE: Final = 256 * 1024
 _HEADERS: Final = {
@@ -32,9 +33,14 @@ _HEADERS: Final = {
 
 
 def downloads(gateway: Gateway) -> Route:
-    """Return the route of exported files. Whatever is wrong with an address, the answer is 404 with the same text."""
+    """Return the route of exported files. Whatever is wrong with an address, the answer is 404 with the same text.
+
+    A token that cannot be checked now is no fault of the address: that answer is 503.
+    """
 
     async def download(request: Request) -> Response:
+        if UNCHECKED in request.scope:
+            return cast("Refused", request.scope[UNCHECKED]).response()
         caller = request.scope.get(PRINCIPAL)
         try:
             if caller is None and request.headers.get("authorization", "").lower().startswith("bearer"):

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 PRINCIPAL = "dragoman.principal"
 """The key of the ASGI scope under which a request carries its `Principal`. It is absent if nobody signed in."""
+UNCHECKED = "dragoman.unchecked"
+"""The key of the ASGI scope with the refusal of a token that could not be checked, on a path that needs none."""
 
 PROXY_ISSUER = "proxy"
 """The issuer of principals that a trusted proxy names."""

@@ -16,7 +16,7 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dragoman.mcp.connections import STATE, Limits
-from dragoman.mcp.identity import PRINCIPAL, Authenticate
+from dragoman.mcp.identity import PRINCIPAL, UNCHECKED, Authenticate
 from dragoman.mcp.origins import Origins, allowing, preflight
 from dragoman.mcp.refusals import RefusalLog, Refused
 
@@ -160,6 +160,8 @@ class AccessMiddleware:
         except Refused as refused:
             if scope["path"] in self._closed:
                 raise
+            if refused.status == 503:
+                scope[UNCHECKED] = refused
             if b"authorization" in headers:
                 self._log.note(str((scope.get("client") or ("unknown",))[0]), refused.code, path=scope["path"])
 
