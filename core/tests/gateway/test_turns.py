@@ -22,6 +22,13 @@ async def test_a_caller_alone_has_all_places():
     assert [turns.take("ann") for _ in range(4)] == [True, True, True, False]
 
 
+async def test_no_place_is_kept_for_the_gateway_s_own_work():
+    turns = Turns(3)
+    assert turns.take(None)
+    turns.give_back(None)
+    assert [turns.take("ann") for _ in range(3)] == [True, True, True]
+
+
 async def test_who_comes_next_gets_the_next_place_however_many_another_waits_for():
     turns, order = Turns(1), []
 

@@ -121,8 +121,8 @@ class Turns:
         return False
 
     def _is_missing(self) -> bool:
-        """Return whether a caller who was here lately has no place now."""
-        return any(not held for held in self.held.values())
+        """Return whether a caller who was here lately has no place now. The gateway itself, None, can wait."""
+        return any(not held for caller, held in self.held.items() if caller is not None)
 
     def _forget(self) -> None:
         """Forget the callers who have no place."""

@@ -29,11 +29,11 @@ def exact(type_: str) -> str:
 
 def columns(names: Sequence[str], types: Sequence[str]) -> list[Column]:
     """Return the columns of a result, from DuckDB's full names of their types."""
-    told = {type_: (_shown(type_), _kind(exact(type_))) for type_ in set(types)}  # of 10,000 columns most share a type
+    told = {type_: (_shorten(type_), _kind(exact(type_))) for type_ in set(types)}  # of 10,000 columns most share a type
     return [Column(name, *told[type_]) for name, type_ in zip(names, types, strict=True)]
 
 
-def _shown(type_: str) -> str:
+def _shorten(type_: str) -> str:
     shown = type_ if "'" in type_ else type_.lower()
     return _SHORT.get(shown, shown)
 
