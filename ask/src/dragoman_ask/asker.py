@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, OrderedDict
-from collections.abc import Coroutine, Iterable
+from collections.abc import Coroutine, Hashable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -62,13 +63,13 @@ class ModelAsker:
         record.model_use = spending.use
         session = Session(gateway, record, question, self._model, self._prompts, spending)
         async with record.admission.lend():
-            await self._limiter.acquire(WAIT)
+            await self._limiter.acquire(question.principal.identity, WAIT)
         try:
             answer = await self._answer(session)
             self._remember(question, answer)
             return answer
         finally:
-            self._limiter.slots.release()
+            self._limiter.turns.give_back(question.principal.identity)
 
     async def _answer(self, session: Session) -> AskAnswer:
         name, reason = await choose(session)
@@ -91,17 +92,17 @@ class ModelAsker:
         if answer is None:
             raise ParameterError("You had no answer to that question lately.", suggestion="Send the question as asked.")
         folder = self._settings.examples_dir
-        await self._marks.acquire(PATIENCE)
+        await self._marks.acquire(principal.identity, PATIENCE)
         writing = asyncio.ensure_future(
             asyncio.to_thread(add, folder, answer.database, question, answer.sql, right=right)
         )
-        writing.add_done_callback(self._end_mark)
+        writing.add_done_callback(partial(self._end_mark, principal.identity))
         await asyncio.wait([writing])
         return writing.result()
 
-    def _end_mark(self, writing: asyncio.Future[str]) -> None:
+    def _end_mark(self, caller: Hashable, writing: asyncio.Future[str]) -> None:
         """Let the next mark begin. If the caller went away, the thread went on, and nobody else asks how it ended."""
-        self._marks.slots.release()
+        self._marks.turns.give_back(caller)
         if not writing.cancelled():
             writing.exception()
 
