@@ -34,6 +34,7 @@ class Facts:
     - `aliases`: the places of aliases with columns, `t(a, b)`, which look like calls.
     - `relations`: as written, with their first places, without those that WITH defines.
     - `versions`: those of which an older version is read.
+    - `bare`: the first words of the names of tables, those that WITH defines too, if they stand without quotes.
     - `table_calls`: the places of calls that are relations.
     - `placed`: calls of functions in the place of a relation.
     - `types`: types that do not belong to the language itself.
@@ -44,6 +45,7 @@ class Facts:
     aliases: set[int] = field(default_factory=set[int])
     relations: dict[Relation, int | None] = field(default_factory=dict[Relation, int | None])
     versions: dict[Relation, int | None] = field(default_factory=dict[Relation, int | None])
+    bare: dict[str, int | None] = field(default_factory=dict[str, int | None])
     table_calls: set[int] = field(default_factory=set[int])
     placed: list[FunctionCall] = field(default_factory=list[FunctionCall])
     types: dict[Named, None] = field(default_factory=dict[Named, None])
@@ -83,6 +85,8 @@ def survey(tree: exp.Expr, text: str, *, table_functions: frozenset[str] | None 
     while waiting:
         node, defined = waiting.pop()
         _note(node, defined, text, facts, exact)
+        if isinstance(node, exp.Table):
+            _note_bare(node, facts)
         if isinstance(node, (exp.Table, exp.Lateral)):
             facts.placed += _find_placed(node.this, text)
         if table_functions is not None and isinstance(node, exp.Table) and isinstance(node.this, exp.Func):
@@ -125,6 +129,12 @@ def _note(node: exp.Expr, defined: _Names, text: str, facts: Facts, exact: bool)
             facts.effect = _effect(node.this)
         elif isinstance(node, exp.Query):
             facts.effect = _clause(node)
+
+
+def _note_bare(node: exp.Table, facts: Facts) -> None:
+    first = node.args.get("catalog") or node.args.get("db") or node.this
+    if isinstance(first, exp.Identifier) and not first.args.get("quoted"):
+        facts.bare.setdefault(lower_ascii(first.name), offset_of(first))
 
 
 def _note_table_call(node: exp.Table, text: str, facts: Facts, functions: frozenset[str]) -> None:

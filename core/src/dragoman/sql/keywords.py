@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from dragoman.parsed import Refusal
 from dragoman.sql.calls import verbs
 from dragoman.sql.statement import Statement
@@ -21,6 +23,9 @@ _OTHER_WORDS = frozenset(
 )
 # Where a dialect reserves these they cannot be names, so no query has them outside quotes.
 _WRITE_WORDS = frozenset("alter create delete drop insert into set update".split())
+# An engine may read a statement of these in parentheses as a relation: FROM (SHOW TABLES). sqlglot reads it as a table
+# with an alias.
+_INSPECTING_WORDS = frozenset("desc describe explain pragma show summarize".split())
 _TOOLS = {
     "explain": "Use explain_query with the query itself.",
     "describe": "Use describe_table.",
@@ -46,6 +51,16 @@ def no_query(statement: Statement, reserved: frozenset[str]) -> Refusal | None:
         if token.kind == "word" and token.text.lower() in writes:
             return Refusal("write", f"{token.text.upper()} is not part of a query.", READ_ONLY, token.start)
     return None
+
+
+def no_names(bare: Mapping[str, int | None], reserved: frozenset[str]) -> Refusal | None:
+    """Return why names without quotes, in the place of a relation, may be words of a statement instead, or None."""
+    words = _INSPECTING_WORDS | (_OTHER_WORDS & reserved)
+    word = next((word for word in bare if word in words), None)
+    if word is None:
+        return None
+    told = f"{word.upper()} without quotes may be a statement, which is not part of a query."
+    return Refusal("write", told, _TOOLS.get(word, READ_ONLY) + " A name needs quotes.", bare[word])
 
 
 def _other_statement(verb: Token) -> Refusal | None:

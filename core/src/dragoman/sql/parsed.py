@@ -7,7 +7,7 @@ from itertools import starmap
 
 from dragoman.errors import InvalidSql
 from dragoman.parsed import FunctionCall, NamedRelation, ParsedStatement, Refusal
-from dragoman.sql.keywords import READ_ONLY, no_query
+from dragoman.sql.keywords import READ_ONLY, no_names, no_query
 from dragoman.sql.statement import Statement
 
 
@@ -32,6 +32,7 @@ def read(
         refusal = Refusal("write", what, READ_ONLY, effect.offset)
     searches = query.table_calls
     facts = query.survey(exact=True) if exact else query.facts
+    refusal = refusal or no_names(facts.bare, reserved)
     return ParsedStatement(
         relations=tuple(starmap(NamedRelation, facts.relations.items())),
         versions=tuple(starmap(NamedRelation, facts.versions.items())),

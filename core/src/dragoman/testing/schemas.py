@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Final
@@ -19,6 +19,8 @@ from dragoman.testing.tiers import recommended, required
 ASIDE: Final = "kit_aside"
 """A second schema, beside the sample's."""
 FAR: Final = "kit_far"
+INSPECTING: Final = ("desc", "describe", "explain", "pragma", "show", "summarize")
+"""Words of statements that show what there is. Some engines read such a statement in parentheses as a relation."""
 
 
 class SchemaCases(Suite):
@@ -140,6 +142,20 @@ class SchemaCases(Suite):
             " Schema.search_order where the engine looks up names without a schema."
         )
 
+    @required
+    async def test_no_statement_in_parentheses_shows_what_is_outside_the_open_schemas(
+        self, opened: OpenDatabase, dialect: Dialect
+    ) -> None:
+        if await opened.inspector.fingerprint() is None:
+            return  # no way to change the schema
+        integer = {**sample.TYPES, **self.types}["integer"]
+        async with self._aside(opened.config, integer, comments=False) as (where, _):
+            if where is None:
+                return
+            async with Gateway.open([replace(where, schemas=(ASIDE,))]) as gateway:
+                told = [sql for sql in _inspections(dialect) if await _shows(gateway, sql)]
+        assert not told, f"{told[0]} shows more than schemas = [{ASIDE!r}] opens: list the word in Dialect.reserved."
+
     @asynccontextmanager
     async def _aside(
         self, where: Database, integer: str, comments: bool
@@ -172,3 +188,19 @@ async def _columns(gateway: Gateway, name: str) -> list[str] | None:
     except NotFound:
         return None
     return [column.name.lower() for column in result.columns]
+
+
+def _inspections(dialect: Dialect) -> Iterator[str]:
+    """Yield queries of tables that words of statements seem to name."""
+    for word in INSPECTING:
+        for rest in (sample.TRACK, "tables", "databases", "ALL tables", ""):
+            yield f"WITH {dialect.quote(word)} AS (SELECT 1 AS x) SELECT * FROM ({word} {rest})"
+
+
+async def _shows(gateway: Gateway, sql: str) -> bool:
+    """Return whether a query is answered with anything but the row of its own."""
+    try:
+        result = await gateway.query(None, sql)
+    except DragomanError:
+        return False
+    return [list(row) for row in result.rows] != [[1]]
