@@ -38,7 +38,7 @@ _PLAIN: Final = re.compile(r"[\w $-]+")
 _TYPES: Final[dict[str, RelationType]] = {"VIEW": "view", "FOREIGN": "foreign table", "FOREIGN TABLE": "foreign table"}
 _COLUMNS: Final = """
 SELECT c.table_schema, c.table_name, t.table_type, {table_comment}, c.column_name, {column_type}, c.numeric_precision,
-       c.numeric_scale, c.is_nullable, c.column_default, {column_comment}
+       c.numeric_scale, c.is_nullable, c.column_default, {column_comment}, t.table_schema, t.table_name
 FROM information_schema.columns AS c
 JOIN information_schema.tables AS t
   ON t.table_catalog = c.table_catalog AND t.table_schema = c.table_schema AND t.table_name = c.table_name
@@ -150,9 +150,8 @@ class InformationSchemaInspector(Inspector):
         made = await self._further(what, self.generated_query.format(where=where), notices)
         expressions = {(Relation(name, schema), column): text for schema, name, column, text in made if text}
         tables = [
-            _with_expressions(_table(relation, list(rows), keys, definitions.pop(relation, None)), expressions)
-            for (schema, name), rows in groupby(columns, key=itemgetter(0, 1))
-            for relation in [Relation(name, schema)]
+            _with_expressions(_table(relation, rows, keys, definitions.pop(relation, None)), expressions)
+            for relation, rows in _by_relation(columns).items()
         ]
         tables += [_view_without_columns(relation, text) for relation, text in definitions.items()]
         return Inspection(tuple(table for table in tables if table.relation in scope), tuple(notices))
@@ -170,13 +169,21 @@ def _literals(names: Iterable[str]) -> str:
     return ", ".join(f"'{name}'" for name in sorted(names))
 
 
+def _by_relation(rows: Iterable[Row]) -> Mapping[Relation, Sequence[Row]]:
+    """Return the rows of each relation. Where names are compared without case, the join also pairs namesakes."""
+    found: dict[Relation, list[Row]] = {}
+    for row in rows:
+        found.setdefault(Relation(row[1], row[0]), []).append(row)
+    return {relation: [row for row in told if row[-2:] == row[:2]] or told for relation, told in found.items()}
+
+
 def _table(relation: Relation, rows: Sequence[Row], keys: Keys, definition: str | None) -> Table:
     constraints, foreign_keys = keys.get(relation, ([], []))
     return Table(
         relation=relation,
         type=_TYPES.get(rows[0][2], "table"),
         comment=rows[0][3] or None,
-        columns=tuple(_column(*row[4:]) for row in rows),
+        columns=tuple(_column(*row[4:11]) for row in rows),
         constraints=tuple(constraints),
         foreign_keys=tuple(foreign_keys),
         definition=definition or None,
@@ -212,7 +219,8 @@ def _with_expressions(table: Table, expressions: Mapping[tuple[Relation, str], s
 
 def _keys(rows: Sequence[Row]) -> Keys:
     keys = Keys()
-    for (schema, table, name, type_), group in groupby(rows, key=itemgetter(0, 1, 2, 3)):
+    key = itemgetter(0, 1, 2, 3)
+    for (schema, table, name, type_), group in groupby(sorted(rows, key=key), key=key):
         relation = Relation(table, schema)
         constraints, foreign_keys = keys.setdefault(relation, ([], []))
         parts = list(group)

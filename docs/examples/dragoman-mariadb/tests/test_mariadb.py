@@ -352,3 +352,35 @@ async def test_a_column_made_of_a_hidden_one_is_hidden(server, tmp_path):
         assert (await gateway.query("made", "SELECT id, other FROM t")).rows == [[1, 2]]
         with pytest.raises(ColumnNotFound):
             await gateway.query("made", "SELECT gen FROM t")
+
+
+TWINS = (
+    "CREATE TABLE twin (id INT PRIMARY KEY, one INT)",
+    "CREATE TABLE Twin (id INT PRIMARY KEY, two INT, one INT REFERENCES twin (id)) COMMENT 'the other'",
+    "CREATE VIEW TWIN AS SELECT one AS three FROM twin",
+    "CREATE TABLE parts (id INT) PARTITION BY HASH (id) PARTITIONS 2",
+    "CREATE TABLE Parts (id INT) PARTITION BY HASH (id) PARTITIONS 2",
+)
+
+
+@pytest.mark.anyio
+async def test_relations_whose_names_differ_in_case_are_told_apart(server):
+    """information_schema compares names without case, also on a server whose tables have it."""
+    database = await server.create("twins", TWINS)
+    async with Gateway.open([database]) as gateway:
+        tables = (await gateway.database().inspector.tables(Scope(schemas=frozenset({"twins"})))).tables
+    told = {table.relation.name: [column.name for column in table.columns] for table in tables}
+    assert told == {
+        "twin": ["id", "one"],
+        "Twin": ["id", "two", "one"],
+        "TWIN": ["three"],
+        "parts": ["id"],
+        "Parts": ["id"],
+    }
+    found = {table.relation.name: table for table in tables}
+    assert [found[name].type for name in ("twin", "Twin", "TWIN")] == ["table", "table", "view"]
+    assert [found[name].primary_key for name in ("twin", "Twin", "TWIN")] == [("id",), ("id",), ()]
+    assert found["Twin"].comment == "the other"
+    assert not found["twin"].comment
+    assert found["parts"].partitioned_by
+    assert found["Parts"].partitioned_by

@@ -90,15 +90,18 @@ SELECT c.table_schema, c.table_name, c.constraint_name, t.constraint_type, c.col
        c.referenced_table_schema, c.referenced_table_name, c.referenced_column_name, r.update_rule, r.delete_rule
 FROM information_schema.key_column_usage AS c
 JOIN information_schema.table_constraints AS t
-  ON t.constraint_schema = c.constraint_schema AND t.table_name = c.table_name AND t.constraint_name = c.constraint_name
+  ON t.constraint_schema = c.constraint_schema AND BINARY t.table_name = c.table_name
+  AND t.constraint_name = c.constraint_name
 LEFT JOIN information_schema.referential_constraints AS r
-  ON r.constraint_schema = c.constraint_schema AND r.table_name = c.table_name AND r.constraint_name = c.constraint_name
+  ON r.constraint_schema = c.constraint_schema AND BINARY r.table_name = c.table_name
+  AND r.constraint_name = c.constraint_name
 {where}
 ORDER BY c.table_schema, c.table_name, c.constraint_name, c.ordinal_position"""
 
 PARTITIONS = """
-SELECT table_schema, table_name, MIN(partition_expression), MIN(subpartition_expression)
-FROM information_schema.partitions WHERE partition_expression IS NOT NULL GROUP BY table_schema, table_name"""
+SELECT MIN(table_schema), MIN(table_name), MIN(partition_expression), MIN(subpartition_expression)
+FROM information_schema.partitions WHERE partition_expression IS NOT NULL
+GROUP BY BINARY table_schema, BINARY table_name"""
 # The sum of a hash of every row: a list of them all would be cut at group_concat_max_len.
 FINGERPRINT = """
 SELECT GROUP_CONCAT(told ORDER BY told) FROM (
