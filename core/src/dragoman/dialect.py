@@ -133,6 +133,9 @@ class Rules:
 
     - `telling`: functions that reveal an object by its name or number (`*.name`: in any schema), and casts to types
       whose values are such names. Allowed with arguments that match one of the forms.
+    - `telling_path`: functions that tell in which schemas names are looked up. They are refused where roles or a policy
+      hide relations, and where the configured schema is not visible. Allowed with arguments that match one of the
+      forms.
     - `telling_statements`: patterns of whole statements.
     - `types`: the engine's own types, which anybody may name. Where relations are hidden, any other type must belong to
       a visible column or relation, since the rows of each relation may have a type of its name. Empty: relations have
@@ -156,6 +159,7 @@ class Rules:
     system_schemas: frozenset[str] = frozenset()
     system_relations: frozenset[str] = frozenset()
     telling: Mapping[str, tuple[Form, ...]] = field(default_factory=_no_forms, hash=False)
+    telling_path: Mapping[str, tuple[Form, ...]] = field(default_factory=_no_forms, hash=False)
     telling_statements: tuple[re.Pattern[str], ...] = ()
     types: frozenset[str] = frozenset()
     aspect: re.Pattern[str] | None = None

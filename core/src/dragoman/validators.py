@@ -341,10 +341,16 @@ class ReadOnly(Validator):
         return [f"{mark}{name.replace(mark, mark * 2)}{mark}" for mark in marks if mark != "["]
 
 
-def find_telling(rules: Rules, calls: Iterable[FunctionCall], allowed: frozenset[str]) -> FunctionCall | None:
-    """Return a call that tells of objects by name or number, and that `allowed` does not name."""
+def find_telling(
+    rules: Rules, calls: Iterable[FunctionCall], allowed: frozenset[str], *, path: bool = True
+) -> FunctionCall | None:
+    """Return a call that tells of objects by name or number, and that `allowed` does not name.
+
+    `path`: or one that tells in which schemas names are looked up.
+    """
+    telling = {**rules.telling_path, **rules.telling} if path else rules.telling
     for call in calls:
-        forms = rules.telling.get(call.dotted, rules.telling.get(f"*.{call.name}"))
+        forms = telling.get(call.dotted, telling.get(f"*.{call.name}"))
         if forms is not None and call.dotted not in allowed and not fits_form(call, forms):
             return call
     return None

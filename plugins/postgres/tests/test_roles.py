@@ -389,3 +389,27 @@ async def test_no_check_default_or_index_names_what_is_hidden(server, naming: st
     assert "zyx" not in found.replace("shown_zyx", "")
     assert "###" not in found
     assert "price" in found
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT current_schema",
+        "SELECT current_schema()",
+        "SELECT pg_catalog.current_schemas(true)",
+        "SELECT * FROM current_schemas(false) AS s",
+        "SELECT current_setting('search_path')",
+        "SELECT current_setting('Search_Path', true)",
+        "SELECT id FROM sales.orders WHERE note = current_schema",
+        "SHOW search_path",
+    ],
+)
+async def test_no_query_tells_the_search_path(toolbox, sql):
+    answer = await ask(toolbox, "execute_query", sql=sql)
+    assert answer["error"]["code"] == "UNSAFE_SQL"
+    assert "public" not in str(answer)
+
+
+async def test_other_settings_are_told(toolbox):
+    answer = await ask(toolbox, "execute_query", sql="SELECT current_setting('block_size'), current_database()")
+    assert answer["row_count"] == 1

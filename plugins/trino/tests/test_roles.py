@@ -56,6 +56,8 @@ async def test_lists_show_what_is_granted(toolbox):
         'SELECT * FROM "orders$snapshots"',
         'SELECT * FROM tpch.tiny."orders$files@1"',
         'SELECT * FROM "customer$files"',
+        "SELECT current_schema",
+        "SELECT name FROM nation WHERE name IN (current_schema, current_path)",
     ],
 )
 async def test_what_is_not_granted_is_read_by_no_statement(toolbox, sql):

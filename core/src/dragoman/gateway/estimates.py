@@ -25,7 +25,7 @@ class Estimates(Validator):
         """Raise `UnsafeSql` for a statement that may show how much the caller does not see."""
         if statement.first_word not in QUERIES:
             raise UnsafeSql("It may count rows that you may not see.", suggestion=_ASK, offset=0)
-        telling = find_telling(call.dialect.loaded_rules, call.parsed.calls, self._functions)
+        telling = find_telling(call.dialect.loaded_rules, call.parsed.calls, self._functions, path=False)
         if telling is not None:
             raise UnsafeSql(f"{telling.name} may count rows that you may not see.", suggestion=_ASK)
         for relation in await call.relations():

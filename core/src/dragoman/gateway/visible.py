@@ -58,6 +58,8 @@ class Visible:
         self._resolver = resolver
         self._functions = frozenset(name.lower() for name in database.allow_functions)
         self._relations = frozenset(name.lower() for name in database.allow_relations)
+        home = database.schema
+        self._at_home = home is None or catalog.places.visible(home, database.database)
         self._told: tuple[Snapshot | None, _Types] = (None, _Types(frozenset(), frozenset()))
 
     async def check_types(self, parsed: ParsedStatement) -> None:
@@ -87,7 +89,8 @@ class Visible:
             raise UnsafeSql("It would show more than is visible here.", suggestion=_ASK, offset=0)
 
     def _check_calls(self, calls: Iterable[FunctionCall]) -> None:
-        call = find_telling(self._dialect.loaded_rules, calls, self._functions)
+        path = self._places.hides or not self._at_home
+        call = find_telling(self._dialect.loaded_rules, calls, self._functions, path=path)
         if call is not None:
             raise UnsafeSql(
                 f"{call.name} shows objects by name or number, and only a part of them is visible here.",

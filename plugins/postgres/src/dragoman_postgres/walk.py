@@ -46,7 +46,7 @@ _THROUGH = (
     " RangeTableFuncCol RangeTableSample JoinExpr ColumnDef CTESearchClause CTECycleClause"
     # Nodes of expressions
     " A_Expr A_Indirection A_Indices BoolExpr NullTest BooleanTest CaseExpr CaseWhen CoalesceExpr"
-    " MinMaxExpr RowExpr SubLink NamedArgExpr TypeCast TypeName CollateClause SQLValueFunction XmlExpr XmlSerialize"
+    " MinMaxExpr RowExpr SubLink NamedArgExpr TypeCast TypeName CollateClause XmlExpr XmlSerialize"
     " JsonObjectConstructor JsonArrayConstructor JsonArrayQueryConstructor JsonObjectAgg JsonArrayAgg JsonFuncExpr"
     " JsonTable JsonTablePathSpec JsonKeyValue JsonValueExpr JsonArgument JsonIsPredicate JsonParseExpr"
     " JsonScalarExpr JsonSerializeExpr JsonBehavior JsonOutput JsonFormat"
@@ -231,6 +231,11 @@ class Walk:
             self._keep_search(name, schema, call)
         else:
             self._calls.setdefault((name, schema, "function"), call.get("location"))
+
+    def keyword(self, node: Node, key: str) -> None:
+        """Record a function without parentheses, where the core's rules may be about it."""
+        if node[key].get("op") == "SVFOP_CURRENT_SCHEMA":
+            self._calls.setdefault(("current_schema", None, "function"), node[key].get("location"))
 
     def _keep_with_arguments(self, name: str, schema: str | None, call: Node) -> None:
         arguments = tuple(map(_literal, call.get("args", ())))
@@ -459,6 +464,7 @@ _STEPS: dict[str, _Step | None] = {
     **dict.fromkeys(_THROUGH.split(), _through),
     "RangeVar": Walk.relation,
     "FuncCall": Walk.function,
+    "SQLValueFunction": Walk.keyword,
     "ColumnRef": Walk.column,
     "ResTarget": Walk.target,
     "A_ArrayExpr": Walk.array,

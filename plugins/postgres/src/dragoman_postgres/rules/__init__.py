@@ -141,6 +141,7 @@ def rules() -> Rules:
         system_schemas=frozenset({"pg_catalog", "information_schema"}),
         system_relations=lists.relations,
         telling=_telling(lists),
+        telling_path=_telling_path(lists),
         types=(lists.types | _OTHER_TYPES) - {"regclass", "regtype"},
     )
 
@@ -163,6 +164,14 @@ def _telling(lists: Allowed) -> Mapping[str, tuple[Form, ...]]:
     for name, free in (("ts_headline", 2), ("json_to_tsvector", 2), ("jsonb_to_tsvector", 2)):
         forms[name] = (*forms[name], anything[free])
     forms |= dict.fromkeys(("pg_input_is_valid", "pg_input_error_info"), ((None, _OWN_TYPE),))
+    return forms | {f"pg_catalog.{name}": form for name, form in forms.items()}
+
+
+def _telling_path(lists: Allowed) -> Mapping[str, tuple[Form, ...]]:
+    """Return the functions that tell the search path, and the arguments with which they do not."""
+    setting = re.compile("|".join(map(re.escape, sorted(lists.settings - {"search_path"}))), re.IGNORECASE)
+    forms: dict[str, tuple[Form, ...]] = {"current_schema": (), "current_schemas": ()}
+    forms["current_setting"] = ((setting,), (setting, None))
     return forms | {f"pg_catalog.{name}": form for name, form in forms.items()}
 
 

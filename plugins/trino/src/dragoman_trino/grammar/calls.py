@@ -14,6 +14,8 @@ ATOMS = frozenset(
     " CURRENT_SCHEMA CURRENT_PATH".split()
 ) | {STRING, NUMBER, "?"}
 """Operands that are one token."""
+PLACES = frozenset({"CURRENT_SCHEMA", "CURRENT_PATH"})
+"""Those that tell where names are looked up."""
 
 _DIRECTIONS = frozenset({"ASC", "DESC"})
 _ENDS = frozenset({"FIRST", "LAST"})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 
-from dragoman_trino.grammar.calls import ATOMS, Calls
+from dragoman_trino.grammar.calls import ATOMS, PLACES, Calls
 from dragoman_trino.grammar.cursor import DEEPEST
 from dragoman_trino.grammar.tokens import END, STRING
 from dragoman_trino.grammar.types import FIELDS
@@ -26,13 +26,19 @@ class Expressions(Calls, abc.ABC):
     def read_expression(self) -> None:
         """Read an expression."""
         if self.ahead().symbol in _AFTER and (self.symbol in ATOMS or self.at_name()):
-            self.advance()  # alone, as in the long lists of IN
+            self._alone()  # as in the long lists of IN
             return
         self.enter()
         self._operand()
         while self._operator():
             self._operand()
         self.leave()
+
+    def _alone(self) -> None:
+        """Read an operand of one token."""
+        if self.symbol in PLACES:
+            self.note_call((self.symbol.lower(),), self.offset)
+        self.advance()
 
     def opens_query(self, ahead: int = 0) -> bool:
         """Return whether the parenthesis `ahead` tokens ahead contains a query."""
@@ -91,7 +97,7 @@ class Expressions(Calls, abc.ABC):
     def _plain_operand(self) -> None:
         symbol = self.symbol
         if symbol in ATOMS:
-            self.advance()
+            self._alone()
         elif symbol == "(":
             self._parentheses()
         elif symbol == "CASE":

@@ -63,6 +63,7 @@ def rules() -> Rules:
     return Rules(
         # It reads a table that its arguments name.
         telling={"*.table_changes": ()},
+        telling_path={"current_schema": (), "current_path": ()},
         telling_statements=(re.compile(r"show\s+(?:create|session|functions)\b.*", re.IGNORECASE | re.DOTALL),),
         aspect=_ASPECT,
         functions=lists.functions | {BUILTIN + name for name in lists.functions},
