@@ -202,6 +202,24 @@ async def test_the_catalog_is_that_of_the_caller(gateway):
     assert "'a'" not in told
 
 
+@pytest.mark.parametrize("tool", ["execute_query", "explain_query"])
+@pytest.mark.parametrize("sql", ["SELECT * FROM {}", "SELECT nowhere FROM {}", "SELECT id + 'x' FROM {}"])
+async def test_no_error_tells_whether_a_table_exists_that_the_caller_may_not_read(lake, tool, sql):
+    async with opened(lake) as gateway:
+        hidden, missing = [
+            str(await ask(gateway, ANN, tool, sql=sql.format(name))).replace(name, "x")
+            for name in ("hr.salaries", "hr.nothings")
+        ]
+        assert hidden == missing
+        assert "NOT_FOUND" in hidden
+
+
+async def test_the_engine_s_own_relations_stay_open(lake):
+    sql = "SELECT table_name FROM memory.information_schema.tables WHERE table_schema = 'sales'"
+    async with opened(lake) as gateway:
+        assert "orders" in str(await ask(gateway, ANN, "execute_query", sql=sql))
+
+
 @pytest.mark.parametrize(
     "sql",
     [

@@ -195,6 +195,10 @@ class Judge:
             if self._granting is not None:
                 await self._granting.check(statement, parsed)
             await self._visible.check(statement, parsed)
+        elif self._database.acting is not None:
+            self._read_only.judge(parsed)
+            await look()
+            await self._visible.check_relations(statement, parsed)
         for validator in self._validators:
             if validator in self._changing:
                 # Read before the check: a change meanwhile must make the verdict invalid.

@@ -75,6 +75,10 @@ class Visible:
         """Raise `NotFound` for a relation that is not visible, `UnsafeSql` for anything that would reveal one."""
         self._check_kind(statement)
         self._check_calls(parsed.calls)
+        await self.check_relations(statement, parsed)
+
+    async def check_relations(self, statement: Statement, parsed: ParsedStatement) -> None:
+        """Raise `NotFound` for a relation that is not visible. The engine's own error would tell whether it exists."""
         for written, table in (await self._resolver.find_tables(parsed.names)).items():
             if not self._is_open(written, table) and not await self._is_aspect(written):
                 raise await not_there(written, statement, self._catalog)
