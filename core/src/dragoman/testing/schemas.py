@@ -11,6 +11,7 @@ from dragoman.dialect import Capability, Dialect
 from dragoman.errors import DragomanError, NotFound
 from dragoman.gateway import Gateway
 from dragoman.model import Database, Scope
+from dragoman.sql import Statement
 from dragoman.testing import sample
 from dragoman.testing.base import OpenDatabase, Suite, run
 from dragoman.testing.catalog import inspect, opened_again
@@ -143,6 +144,27 @@ class SchemaCases(Suite):
         )
 
     @required
+    async def test_each_form_of_a_name_means_what_was_judged(self, opened: OpenDatabase, dialect: Dialect) -> None:
+        if await opened.inspector.fingerprint() is None:
+            return  # no way to change the schema
+        integer = {**sample.TYPES, **self.types}["integer"]
+        async with self._aside(opened.config, integer, comments=False) as (where, _):
+            if where is None:
+                return
+            home = (await inspect(opened))[sample.TRACK].relation.schema or ASIDE
+            made = await self.alter(where, f"CREATE TABLE {ASIDE}.{sample.TRACK} (kit_open {integer})")
+            wrong: list[str] = []
+            try:
+                for schemas in ((), (ASIDE,), (home,), (home, ASIDE), (ASIDE, home)):
+                    async with Gateway.open([replace(made, schemas=schemas)]) as gateway:
+                        forms = [form for name in _forms(dialect, home) for form in _places(name)]
+                        told = [await _judged_otherwise(gateway, sql) for sql in forms]
+                        wrong += [f"{each}, with schemas = {list(schemas)}" for each in told if each]
+            finally:
+                await self.alter(made, f"DROP TABLE {ASIDE}.{sample.TRACK}")
+        assert not wrong, f"The engine reads another table than the one that was judged: {wrong[:3]}"
+
+    @required
     async def test_no_statement_in_parentheses_shows_what_is_outside_the_open_schemas(
         self, opened: OpenDatabase, dialect: Dialect
     ) -> None:
@@ -188,6 +210,46 @@ async def _columns(gateway: Gateway, name: str) -> list[str] | None:
     except NotFound:
         return None
     return [column.name.lower() for column in result.columns]
+
+
+def _forms(dialect: Dialect, home: str) -> Iterator[str]:
+    """Yield ways to write the name that two schemas have in common, with or without a schema."""
+    name, quote = sample.TRACK, dialect.quote_marks
+    alone = (
+        name,
+        name.upper(),
+        name.title(),
+        f"{quote[0]}{name}{quote[1]}",
+        f"{quote[0]}{name.upper()}{quote[1]}",
+        f"'{name}'",
+    )
+    yield from alone
+    for schema in (home, ASIDE):
+        yield from (f"{schema}.{each}" for each in alone)
+        yield from (f"{quote[0]}{schema}{quote[1]}.{name}", f"{schema.upper()}.{name}", f"{schema} . {name}")
+        yield from (f"{quote[0]}{schema}.{name}{quote[1]}", f"'{schema}.{name}'", f"{schema}.{schema}.{name}")
+
+
+def _places(name: str) -> Iterator[str]:
+    """Yield queries that show which table of two a name means: by its columns."""
+    yield f"SELECT * FROM {name}"
+    yield f"SELECT * FROM {name} AS {ASIDE}"
+    yield f"SELECT * FROM (SELECT * FROM {name}) AS {sample.TRACK}"
+    yield f"WITH {FAR} AS (SELECT 1 AS x), kit_all AS (SELECT * FROM {name}) SELECT * FROM kit_all"
+    yield f"WITH kit_all AS (WITH {sample.TRACK} AS (SELECT 1 AS x) SELECT * FROM {sample.TRACK}) SELECT * FROM {name}"
+
+
+async def _judged_otherwise(gateway: Gateway, sql: str) -> str | None:
+    """Return a query whose answer comes from another table than the gate has judged."""
+    try:
+        result = await gateway.query(None, sql)
+    except DragomanError:
+        return None
+    database = gateway.database()
+    statement = Statement.parse(sql, sqlglot=database.dialect.sqlglot, lexicon=database.dialect.lexicon)
+    judged = {relation.schema for relation in await database.judge.relations(statement)}
+    read = {ASIDE} if "kit_open" in {column.name.lower() for column in result.columns} else judged - {ASIDE}
+    return None if judged == read and judged else f"{sql}: judged {sorted(map(str, judged))}"
 
 
 def _inspections(dialect: Dialect) -> Iterator[str]:
