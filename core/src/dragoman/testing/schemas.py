@@ -20,6 +20,14 @@ from dragoman.testing.tiers import recommended, required
 ASIDE: Final = "kit_aside"
 """A second schema, beside the sample's."""
 FAR: Final = "kit_far"
+PLACES: Final = (
+    "SELECT * FROM {name}",
+    f"SELECT * FROM {{name}} AS {ASIDE}",
+    f"SELECT * FROM (SELECT * FROM {{name}}) AS {sample.TRACK}",
+    f"WITH {FAR} AS (SELECT 1 AS x), kit_all AS (SELECT * FROM {{name}}) SELECT * FROM kit_all",
+    f"WITH kit_all AS (WITH {sample.TRACK} AS (SELECT 1 AS x) SELECT * FROM {sample.TRACK}) SELECT * FROM {{name}}",
+)
+"""Where the name of a relation stands."""
 INSPECTING: Final = ("desc", "describe", "explain", "pragma", "show", "summarize")
 """Words of statements that show what there is. Some engines read such a statement in parentheses as a relation."""
 
@@ -155,10 +163,9 @@ class SchemaCases(Suite):
             made = await self.alter(where, f"CREATE TABLE {ASIDE}.{sample.TRACK} (kit_open {integer})")
             wrong: list[str] = []
             try:
-                for schemas in ((), (ASIDE,), (home,), (home, ASIDE), (ASIDE, home)):
+                for turn, schemas in enumerate(((), (ASIDE,), (ASIDE, home))):
                     async with Gateway.open([replace(made, schemas=schemas)]) as gateway:
-                        forms = [form for name in _forms(dialect, home) for form in _places(name)]
-                        told = [await _judged_otherwise(gateway, sql) for sql in forms]
+                        told = [await _judged_otherwise(gateway, sql) for sql in _queries(dialect, home, turn)]
                         wrong += [f"{each}, with schemas = {list(schemas)}" for each in told if each]
             finally:
                 await self.alter(made, f"DROP TABLE {ASIDE}.{sample.TRACK}")
@@ -230,13 +237,13 @@ def _forms(dialect: Dialect, home: str) -> Iterator[str]:
         yield from (f"{quote[0]}{schema}.{name}{quote[1]}", f"'{schema}.{name}'", f"{schema}.{schema}.{name}")
 
 
-def _places(name: str) -> Iterator[str]:
-    """Yield queries that show which table of two a name means: by its columns."""
-    yield f"SELECT * FROM {name}"
-    yield f"SELECT * FROM {name} AS {ASIDE}"
-    yield f"SELECT * FROM (SELECT * FROM {name}) AS {sample.TRACK}"
-    yield f"WITH {FAR} AS (SELECT 1 AS x), kit_all AS (SELECT * FROM {name}) SELECT * FROM kit_all"
-    yield f"WITH kit_all AS (WITH {sample.TRACK} AS (SELECT 1 AS x) SELECT * FROM {sample.TRACK}) SELECT * FROM {name}"
+def _queries(dialect: Dialect, home: str, turn: int) -> Iterator[str]:
+    """Yield a query for each form of the name, with each turn in another place.
+
+    The columns of the answer show which of the two tables was read.
+    """
+    for number, name in enumerate(_forms(dialect, home)):
+        yield PLACES[(number + turn) % len(PLACES)].format(name=name)
 
 
 async def _judged_otherwise(gateway: Gateway, sql: str) -> str | None:
