@@ -43,7 +43,7 @@ STATEMENTS = (
 )
 
 
-def open_shop(folder: Path) -> Gateway:
+def open_shop(folder: Path) -> contextlib.AbstractAsyncContextManager[Gateway]:
     with contextlib.closing(duckdb.connect(folder / "shop.duckdb")) as connection:
         connection.execute(MADE)
     file = folder / "dragoman.toml"
