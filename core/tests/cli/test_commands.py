@@ -1,4 +1,5 @@
 import json
+import os
 import re
 import shlex
 import sqlite3
@@ -49,6 +50,15 @@ def test_output_that_cannot_be_written_is_no_bug(arguments: list[str]) -> None:
     assert result.stderr == (
         "INTERNAL_ERROR: The output cannot be written (No space left on device).\nWrite it elsewhere.\n"
     )
+
+
+def test_output_whose_encoding_lacks_a_character_is_no_bug(tmp_path: Path) -> None:
+    (tmp_path / "shop.db").touch()
+    program = [sys.executable, "-m", "dragoman", "query", "shop.db", "SELECT '\u2603' AS x"]
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    result = subprocess.run(program, capture_output=True, env=environment, cwd=tmp_path, check=False)
+    assert result.returncode == 1
+    assert b"PYTHONIOENCODING=utf-8" in result.stderr, result
 
 
 # databases, describe, dialects

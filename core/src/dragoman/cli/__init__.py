@@ -102,6 +102,11 @@ def _explain(error: Exception) -> InternalError:
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO):
         _discard_output()  # Python would report it again
         return InternalError(f"The output cannot be written ({error.strerror}).", suggestion="Write it elsewhere.")
+    if isinstance(error, UnicodeEncodeError) and sys.stdout is not None and error.encoding == sys.stdout.encoding:
+        return InternalError(
+            f"The output is written in {error.encoding}, which does not have all of its characters.",
+            suggestion="Set PYTHONIOENCODING=utf-8.",
+        )
     return InternalError(f"dragoman failed ({type(error).__name__}).", suggestion=_BUG)
 
 
