@@ -35,6 +35,7 @@ class Facts:
     - `relations`: as written, with their first places, without those that WITH defines.
     - `versions`: those of which an older version is read.
     - `bare`: the first words of the names of tables, those that WITH defines too, if they stand without quotes.
+    - `bare_columns`: likewise those of columns.
     - `table_calls`: the places of calls that are relations.
     - `placed`: calls of functions in the place of a relation.
     - `types`: types that do not belong to the language itself.
@@ -46,6 +47,7 @@ class Facts:
     relations: dict[Relation, int | None] = field(default_factory=dict[Relation, int | None])
     versions: dict[Relation, int | None] = field(default_factory=dict[Relation, int | None])
     bare: dict[str, int | None] = field(default_factory=dict[str, int | None])
+    bare_columns: dict[str, int | None] = field(default_factory=dict[str, int | None])
     table_calls: set[int] = field(default_factory=set[int])
     placed: list[FunctionCall] = field(default_factory=list[FunctionCall])
     types: dict[Named, None] = field(default_factory=dict[Named, None])
@@ -86,7 +88,9 @@ def survey(tree: exp.Expr, text: str, *, table_functions: frozenset[str] | None 
         node, defined = waiting.pop()
         _note(node, defined, text, facts, exact)
         if isinstance(node, exp.Table):
-            _note_bare(node, facts)
+            _note_bare(node, "catalog", "db", facts.bare)
+        elif isinstance(node, exp.Column):
+            _note_bare(node, "db", "table", facts.bare_columns)
         if isinstance(node, (exp.Table, exp.Lateral)):
             facts.placed += _find_placed(node.this, text)
         if table_functions is not None and isinstance(node, exp.Table) and isinstance(node.this, exp.Func):
@@ -131,10 +135,10 @@ def _note(node: exp.Expr, defined: _Names, text: str, facts: Facts, exact: bool)
             facts.effect = _clause(node)
 
 
-def _note_bare(node: exp.Table, facts: Facts) -> None:
-    first = node.args.get("catalog") or node.args.get("db") or node.this
-    if isinstance(first, exp.Identifier) and not first.args.get("quoted"):
-        facts.bare.setdefault(lower_ascii(first.name), offset_of(first))
+def _note_bare(node: exp.Table | exp.Column, first: str, second: str, found: dict[str, int | None]) -> None:
+    word = node.args.get(first) or node.args.get(second) or node.this
+    if isinstance(word, exp.Identifier) and not word.args.get("quoted"):
+        found.setdefault(lower_ascii(word.name), offset_of(word))
 
 
 def _note_table_call(node: exp.Table, text: str, facts: Facts, functions: frozenset[str]) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from dragoman.parsed import Refusal
 from dragoman.sql.calls import verbs
 from dragoman.sql.statement import Statement
 from dragoman.sql.text import Token
+
+if TYPE_CHECKING:
+    from dragoman.sql.facts import Facts
 
 READ_ONLY = "Only queries are run here: SELECT, VALUES, and WITH in front of them."
 _QUERY_WORDS = frozenset({"select", "values", "with", "from"})
@@ -23,8 +26,8 @@ _OTHER_WORDS = frozenset(
 )
 # Where a dialect reserves these they cannot be names, so no query has them outside quotes.
 _WRITE_WORDS = frozenset("alter create delete drop insert into set update".split())
-# An engine may read a statement of these in parentheses as a relation: FROM (SHOW TABLES). sqlglot reads it as a table
-# with an alias.
+# An engine may read a statement of these in parentheses as a relation or a value: FROM (SHOW TABLES), 'x' = ANY (SHOW
+# TABLES). sqlglot reads it as a table or a column with an alias.
 _INSPECTING_WORDS = frozenset("desc describe explain pragma show summarize".split())
 _TOOLS = {
     "explain": "Use explain_query with the query itself.",
@@ -53,14 +56,18 @@ def no_query(statement: Statement, reserved: frozenset[str]) -> Refusal | None:
     return None
 
 
-def no_names(bare: Mapping[str, int | None], reserved: frozenset[str]) -> Refusal | None:
-    """Return why names without quotes, in the place of a relation, may be words of a statement instead, or None."""
+def no_names(facts: Facts, reserved: frozenset[str]) -> Refusal | None:
+    """Return why names without quotes may be words of a statement instead, or None.
+
+    A column may have such a name where the dialect does not reserve it.
+    """
     words = _INSPECTING_WORDS | (_OTHER_WORDS & reserved)
-    word = next((word for word in bare if word in words), None)
+    found = {word: place for word, place in facts.bare_columns.items() if word in reserved} | facts.bare
+    word = next((word for word in found if word in words), None)
     if word is None:
         return None
     told = f"{word.upper()} without quotes may be a statement, which is not part of a query."
-    return Refusal("write", told, _TOOLS.get(word, READ_ONLY) + " A name needs quotes.", bare[word])
+    return Refusal("write", told, _TOOLS.get(word, READ_ONLY) + " A name needs quotes.", found[word])
 
 
 def _other_statement(verb: Token) -> Refusal | None:

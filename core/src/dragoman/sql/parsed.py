@@ -32,7 +32,7 @@ def read(
         refusal = Refusal("write", what, READ_ONLY, effect.offset)
     searches = query.table_calls
     facts = query.survey(exact=True) if exact else query.facts
-    refusal = refusal or no_names(facts.bare, reserved)
+    refusal = refusal or no_names(facts, reserved)
     return ParsedStatement(
         relations=tuple(starmap(NamedRelation, facts.relations.items())),
         versions=tuple(starmap(NamedRelation, facts.versions.items())),
