@@ -231,6 +231,17 @@ async def test_no_caller_keeps_another_out(seed: int) -> None:
     assert not any(connections.of(each) for each in callers)
 
 
+async def test_a_client_that_left_before_it_was_let_in_is_no_connection_of_its_caller() -> None:
+    """It may leave while its token is checked."""
+    connections = Connections(Limits(connections=40), RefusalLog())
+    for _ in range(20):
+        connection = connection_to(connections, "x")
+        assert connections.enter(connection)
+        connections.leave(connection)
+        assert connections.let_in(connection, "ann")
+    assert not connections.of("ann")
+
+
 async def test_a_client_that_does_not_read_is_dropped(serve_standin: Any) -> None:
     async with serve_standin(stall=1) as (peer, url), Clients(url) as clients:
         call = {**CALL, "params": {"name": "big", "arguments": {"bytes": 30_000_000}}}

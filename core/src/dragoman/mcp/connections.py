@@ -357,8 +357,11 @@ class Connections:
     def let_in(self, connection: Connection, caller: Hashable) -> bool:
         """Count a connection as one of its caller, no longer as one that waits.
 
-        If the caller has too many, its oldest idle one is dropped. Return whether there was room, or room was made.
+        If the caller has too many, its oldest idle one is dropped. Return whether there was room, or room was made. An
+        unknown one is ignored: its client left while it was being admitted.
         """
+        if connection not in self._open:
+            return True
         _remove(self._waiting, connection.peer, connection)
         _remove(self._callers, connection.caller, connection)
         connection.caller = caller
