@@ -23,9 +23,12 @@ CREATE TABLE shown.log (id int, relation regclass, called regproc, signature reg
   space regnamespace, relations regclass[], own shown.held, pair shown.pair, search regconfig);
 INSERT INTO shown.log VALUES (1, 'pg_class', 'now', 'now()', 'integer', 'pg_catalog', '{pg_class}', 'pg_class',
   '(1,pg_class)', 'english');
+CREATE DOMAIN shown."odd()" AS regclass;
+CREATE DOMAIN shown.a%(rest)s AS regclass;
+CREATE TABLE shown.unusual (odd shown."odd()", long shown.a%(rest)s);
 CREATE VIEW shown.latest AS SELECT * FROM shown.log;
 CREATE VIEW shown.found AS SELECT id, to_tsvector('english', 'a cat') AS words FROM shown.log;
-"""
+""".replace("%(rest)s", "b" * 62)  # the longest name: that of its array type is cut
 NUMBERS = """
 SELECT 'relations', oid::bigint FROM pg_class WHERE relname = 'zyx_table'
 UNION SELECT 'types', oid FROM pg_type WHERE typname = 'zyx_type'
@@ -71,6 +74,10 @@ SELECT '(1,{number})'::shown.pair
 SELECT json_populate_record(pair, '{{"relation": "{number}"}}') FROM {table}
 SELECT NULL::shown.held UNION ALL SELECT {number}
 SELECT '{{{number}}}'::shown._held, '{{{number}}}'::shown.held[], CAST('(1,{number})' AS shown.pair)
+SELECT '{number}'::shown."odd()"
+SELECT '{{{number}}}'::shown."_odd()"
+SELECT '{{{number}}}'::shown."odd()"[]
+SELECT '{{{number}}}'::shown._a{cut}
 SELECT '{{"(1,{number})"}}'::shown._pair, held '{number}', '{{"(1,{number})"}}'::shown._latest
 """
 CONSTANTS = ("'english'::regconfig", "'simple'::regdictionary", "CAST('english' AS pg_catalog.regconfig)")
@@ -122,7 +129,7 @@ async def gateway(request, server, database_name, numbers):
 async def test_numbers_become_no_names_of_hidden_objects(gateway, numbers):
     answered = 0
     for form, (column, kind), table in product(MIXING.strip().splitlines(), COLUMNS.items(), TABLES):
-        statement = form.format(column=column, table=table, number=numbers[kind])
+        statement = form.format(column=column, table=table, number=numbers[kind], cut="b" * 61)
         try:
             told = str(await gateway.query(None, statement, principal=READER))
             answered += 1

@@ -18,7 +18,8 @@ from dragoman.sql import Lexicon, Statement
 from dragoman.validators import find_telling
 
 QUERIES = frozenset({"select", "values", "with", "from", "table"})
-_MODIFIER = re.compile(r"\([^()]*\)|\[\]")
+_MODIFIER = re.compile(r'("(?:[^"]|"")*")|\([^()]*\)|\[\]')
+"""What follows the name of a type. What is in quotes is of the name."""
 _ASK = "Use list_tables, describe_table and search_catalog."
 
 
@@ -39,10 +40,15 @@ class _Types(NamedTuple):
             (holding if of_names else shown).add(table.relation.name)
             texts |= {column.type: False for column in table.columns} | dict.fromkeys(of_names, True)
         for text, holds in texts.items():
-            parts = parse_name(_MODIFIER.sub("", text), lexicon)
+            parts = parse_name(_MODIFIER.sub(r"\1", text), lexicon)
             if parts:
                 (holding if holds else shown).add(parts[-1].text)
         return cls(frozenset(shown), frozenset(name.lstrip("_") for name in holding))
+
+    def holds(self, name: str) -> bool:
+        """Return whether the values of a type may hold names of objects. The name of an array type may be cut."""
+        plain = name.lstrip("_")
+        return plain in self.holding or (plain != name and any(each.startswith(plain) for each in self.holding))
 
 
 class Visible:
@@ -121,8 +127,8 @@ class Visible:
             is_own = each.schema is None or self._places.is_engine(each.schema)
             if is_own and each.name.removeprefix("_") in own:
                 continue
-            shown, holding = self._types_of(snapshot)
-            if each.name.lstrip("_") in holding or (self._places.hides and each.name not in shown):
+            known = self._types_of(snapshot)
+            if known.holds(each.name) or (self._places.hides and each.name not in known.shown):
                 raise unknown_type(each)
 
     def _types_of(self, snapshot: Snapshot) -> _Types:
