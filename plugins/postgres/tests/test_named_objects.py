@@ -169,3 +169,7 @@ async def test_the_values_themselves_are_shown(gateway):
     assert masked.rows == [["pg_class", "now"]]
     searched = await gateway.query(None, "SELECT to_tsvector(search, 'a cat') FROM shown.log", principal=READER)
     assert searched.rows == [["'cat':2"]]
+
+
+async def test_a_table_that_is_seen_as_a_whole_has_a_plan(gateway):
+    assert "Scan" in (await gateway.explain(None, "SELECT id FROM shown.log", principal=READER)).plan

@@ -140,11 +140,10 @@ class Catalog:
         """
         if not self.places.narrowed or self._dialect.confine is None:
             return NO_PARTS
-        snapshot = await self.snapshot()
-        if snapshot is not self._parts_of:
+        while (snapshot := await self.snapshot()) is not self._parts_of:
             spelled = await in_thread_if_many(len(snapshot.tables), spell_names, snapshot.visible, self._dialect)
             self._parts, self._parts_of = spelled or NO_PARTS, snapshot
-        return self._parts
+        return self._parts  # of what is `loaded` now
 
     async def refresh(self) -> Snapshot:
         """Read everything again and return it."""

@@ -552,7 +552,7 @@ class Gateway:
         async with self.call(tool, principal, database):
             opened = self.for_principal(principal).database(database)
             found = await opened.catalog.find(table, schema)
-            if columns is None and await opened.is_reduced(found):
+            if columns is None and await opened.is_reduced(found.relation):
                 columns = [column.name for column in found.columns]
             # In a thread: the expression may be as long as a statement.
             sql = await asyncio.to_thread(

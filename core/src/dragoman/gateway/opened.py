@@ -406,7 +406,7 @@ class OpenDatabase:
         """Return what is already known of a relation, with the restrictions of `insights`."""
         if not isinstance(self.catalog, GrantedCatalog):
             return self.knowledge.get_known(table)
-        if table.type in VIEWS or await self.is_reduced(table):
+        if table.type in VIEWS or await self.is_reduced(table.relation):
             return Insight()
         return self.knowledge.judge_again(table, self.knowledge.get_known(table), await self.catalog.snapshot())
 
@@ -449,11 +449,12 @@ class OpenDatabase:
         written = await self.read_files()
         return "" if written is None else written.about
 
-    async def is_reduced(self, table: Table) -> bool:
+    async def is_reduced(self, relation: Relation) -> bool:
         """Return whether something of a relation is not granted to the callers who see this database."""
         if not isinstance(self.catalog, GrantedCatalog):
             return False
-        return not (await self.catalog.permissions())[table.relation].whole
+        permission = (await self.catalog.permissions()).get(relation)
+        return permission is None or not permission.whole
 
     async def status(self, wait: float = 0.0) -> Status:
         """Return whether it answers, as far as is known. With `wait`, ask it first, for at most so many seconds."""

@@ -167,7 +167,7 @@ class Query:
         if options.analyze and opened.max_cost is not None:
             await self._check_cost(opened.max_cost)
         options = replace(options, reads=opened.places.narrowed)
-        if self.confined is not None or opened.delegation is not None:
+        if opened.delegation is not None or await self._reads_part():
             if max_cost is not None:
                 await self._check_cost(max_cost, _QUESTIONS)
             return await self._no_plan(options)
@@ -179,6 +179,11 @@ class Query:
             return plan
         relations = await opened.judge.relations(self.statement)
         return withhold(plan) if await opened.catalog.reaches_outside(plan, relations) else plan
+
+    async def _reads_part(self) -> bool:
+        """Return whether it reads a relation of which callers see a part, not only names of objects as text."""
+        parts = () if self.confined is None else self.confined.parts
+        return any([await self.opened.is_reduced(part.relation) for part in parts])
 
     async def _no_plan(self, options: ExplainOptions) -> Plan:
         """Have the database check the query.
@@ -292,7 +297,7 @@ class Query:
         if self.opened.confiner is None or not isinstance(error, UNFIT):
             return None
         try:
-            await self.opened.confiner.check_fit(confined.parts)
+            await self.opened.confiner.check_fit([part for part in confined.parts if not part.whole])
         except DragomanError as unfit:
             return unfit
         if method != "open" or isinstance(error, QueryError) or not confined.computes:

@@ -103,7 +103,7 @@ class Visible:
         call = find_telling(self._dialect.loaded_rules, calls, self._functions, path=path)
         if call is not None:
             raise UnsafeSql(
-                f"{call.name} shows objects by name or number, and only a part of them is visible here.",
+                f"{call.name} shows names of objects or schemas, and only a part of them is visible here.",
                 suggestion=f"{_ASK} The server's administrator can allow it with allow_functions.",
             )
 

@@ -117,7 +117,7 @@ async def _row(call: ToolCall, table: Table, key: Mapping[str, Any]) -> dict[str
     marks = [f"${number + 1}" if dialect.placeholder == "$1" else "?" for number in range(len(key))]
     where = " AND ".join(f"{dialect.quote(column)} = {mark}" for column, mark in zip(key, marks, strict=True))
     columns = ["*"]
-    if await call.database.is_reduced(table):  # a dialect without `confine` has no `*` without hidden columns
+    if await call.database.is_reduced(table.relation):  # a dialect without `confine` has no `*` without hidden columns
         columns = [dialect.quote(column.name) for column in table.columns]
     sql = f"SELECT {', '.join(columns)} FROM {call.database.catalog.namespace.name(table.relation)} WHERE {where}"
     result: Result = await call.gateway.query(

@@ -73,7 +73,7 @@ async def find_values(opened: OpenDatabase, snapshot: Snapshot, query: str, *, l
     shown = {
         relation: (table, await opened.get_known(table))
         for relation, table in tables.items()
-        if table is not None and snapshot.lists(table) and (learn or not await opened.is_reduced(table))
+        if table is not None and snapshot.lists(table) and (learn or not await opened.is_reduced(table.relation))
     }
     matches = fitting((each for each in held if each.relation in shown), shown, query)
     return sorted(matches, key=lambda match: (match.rank, match.column.name if match.column else ""))
