@@ -55,6 +55,24 @@ LACKING = """
     any_value array_agg bool_and bool_or corr covar_pop covar_samp date_part date_trunc grouping iif listagg overlay
     split_part starts_with string_agg strpos translate trunc try_cast
 """
+# What needs quotes in addition to the standard's words.
+RESERVED = """
+    accessible add alter asensitive before bigint blob by call cascade change char character condition continue convert
+    cursor databases day_hour day_microsecond day_minute day_second dec decimal declare delayed delete delete_domain_id
+    describe deterministic distinctrow div do_domain_ids double drop dual each elseif enclosed escaped exists exit
+    explain fetch float float4 float8 force fulltext high_priority hour_microsecond hour_minute hour_second if ignore
+    ignore_domain_ids index infile inout insensitive insert int int1 int2 int3 int4 int8 integer interval iterate key
+    keys kill leave linear lines load lock long longblob longtext loop low_priority master_demote_to_replica
+    master_demote_to_slave master_ssl_verify_server_cert match maxvalue mediumblob mediumint mediumtext middleint
+    minute_microsecond minute_second mod modifies no_write_to_binlog numeric optimize optionally out outfile over
+    page_checksum parse_vcol_expr partition portion precision procedure purge range rank read read_write reads real
+    recursive ref_system_id regexp release rename repeat replace require resignal restrict return returning revoke rlike
+    row_number rows schemas second_microsecond sensitive separator show signal smallint spatial specific sql
+    sql_big_result sql_buffer_result sql_cache sql_calc_found_rows sql_no_cache sql_small_result sqlexception sqlstate
+    sqlwarning ssl starting stats_auto_recalc stats_persistent stats_sample_pages straight_join system terminated
+    tinyblob tinyint tinytext trigger undo unlock unsigned update usage use utc_date utc_time utc_timestamp values
+    varbinary varchar varcharacter varying while with write xor year_month zerofill
+"""
 SECRETS = r"(mysql|performance_schema|sys)\..*|information_schema\.(processlist|user_variables|.*_privileges)"
 # Pinned: modes change what quotes, || and a backslash mean, and the guard reads them as these.
 MODES = "STRICT_TRANS_TABLES,ERROR_FOR_DIVISION_BY_ZERO"
@@ -281,7 +299,7 @@ class MariaDBPlugin(dragoman.DialectPlugin):
         quote_marks="``",
         folding="exact",
         implicit_columns=frozenset({"_rowid"}),
-        reserved=STANDARD_RESERVED | {"key", "keys", "rank", "system", "usage"},
+        reserved=STANDARD_RESERVED | frozenset(RESERVED.split()),
     )
 
     @hookimpl
