@@ -367,6 +367,7 @@ def of_safety() -> Iterator[tuple[str, Callable[[], None]]]:
     yield "only_one_schema", lambda: described(only_schema=lambda _: True)
     yield "implicit_columns_that_are_listed", lambda: described(implicit_columns=lambda names: names | {"id"})
     yield "reserved_none", lambda: described(reserved=lambda _: frozenset())
+    yield "reserved_but_one", lambda: described(reserved=lambda words: words - {"left"})
     yield "quoted_otherwise", lambda: described(quote_marks=lambda _: "``")
     for name in ("FOREIGN_KEYS", "PRIMARY_KEYS", "INDEXES", "ROW_ESTIMATES", "EXPLAIN", "DESCRIBE"):
         yield f"undeclared_{name.lower()}", lambda name=name: described(capabilities=lambda c: _other(c, name))

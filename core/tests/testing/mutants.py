@@ -519,6 +519,12 @@ described(
 )
 described("IsOfAnotherContract", "the_dialect_answers_to_its_name", says="contract version 99", contract=99)
 described(
+    "ForgetsAReservedWord",
+    "words_that_need_quotes_are_declared",
+    says="The engine does not take ['and'] as names of columns",
+    reserved=sqlite.dialect.reserved - {"and"},
+)
+described(
     "KnowsNoReservedWords",
     "names_that_need_quotes_are_told_as_stored_and_can_be_queried",
     says="check quote_marks and reserved",

@@ -45,6 +45,7 @@ from dragoman import (
     WriteDenied,
     hookimpl,
 )
+from dragoman_sqlite.reserved import RESERVED
 
 AT_ONCE = 500
 FAILURES = (
@@ -255,7 +256,7 @@ class Small(DialectPlugin):
             sqlglot=sqlglot,
             lexicon=LEXICON,
             rules=Rules(functions=frozenset({"sum", "count", "coalesce", "cast", "abs", "date"})),
-            reserved=frozenset({"select", "from", "order", "table"}),
+            reserved=RESERVED | {"fetch"},  # a word of the engine without LIMIT
             implicit_columns=frozenset({"rowid", "_rowid_", "oid"}),
             default_schema=self.schema,
             **about,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractAsyncContextManager
 from itertools import product
 from pathlib import Path
@@ -112,6 +112,19 @@ PAST: Final = (
     "AS OF TIMESTAMP CURRENT_TIMESTAMP",
 )
 """How engines write that a table is read as it was."""
+
+
+# Words that most engines reserve.
+RESERVED: Final = """
+    add all alter and any array as asc asymmetric authorization between both by case cast check collate column
+    constraint create cross cube current current_date current_role current_time current_timestamp current_user cursor
+    declare default delete desc describe distinct do drop else end escape except exists extract false fetch for foreign
+    from full function grant group grouping groups having if in index inner insert intersect interval into is join key
+    lateral leading left like limit localtime localtimestamp merge natural no not null of offset on only or order outer
+    over partition placing prepare primary procedure qualify range rank recursive references revoke right rollup row
+    rows select session_user set show similar some symmetric table then to trailing trigger true union unique unnest
+    update user using values view when where window with
+""".split()
 
 
 class ReachCases(Suite):
@@ -255,6 +268,17 @@ class ReachCases(Suite):
             "`ascii_folding` if letters beyond ASCII are not folded."
         )
 
+    @recommended
+    async def test_words_that_need_quotes_are_declared(self, opened: OpenDatabase, dialect: Dialect) -> None:
+        words = [word for word in RESERVED if word not in dialect.reserved]
+        if await _are_names(opened, dialect, words):
+            return
+        missing = [word for word in words if not await _are_names(opened, dialect, [word])]
+        assert not missing, (
+            f"The engine does not take {missing} as names of columns without quotes: add these words to"
+            " Dialect.reserved, with all others of the engine's own list."
+        )
+
     @required
     @pytest.mark.parametrize("written", list(WITH_NAMES))
     async def test_a_relation_beside_a_with_name_is_read(
@@ -314,6 +338,17 @@ async def _is_one(opened: OpenDatabase, member: str, name: str) -> bool:
     except DragomanError:
         return False
     return True
+
+
+async def _are_names(opened: OpenDatabase, dialect: Dialect, words: Iterable[str]) -> bool:
+    """Return whether the engine takes words for names of columns, without quotes."""
+    opening, closing = dialect.quote_marks[0], dialect.quote_marks[1]
+    columns = ", ".join(f"id AS {opening}{sample.stored_name(dialect, word)}{closing}" for word in words)
+    try:
+        _, rows = await run(opened, f"SELECT {', '.join(words)} FROM (SELECT {columns} FROM {sample.GENRE}) q")
+    except DragomanError:
+        return False
+    return all(value == row[0] for row in rows for value in row)
 
 
 def _calls(name: str) -> tuple[str, str]:
