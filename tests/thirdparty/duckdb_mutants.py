@@ -257,6 +257,7 @@ def of_the_catalog() -> Iterator[tuple[str, Callable[[], None]]]:
                 if name == "after_the_dot" and (kind is dragoman.Index or field == "schema"):
                     continue  # the sample has no such names
                 yield f"catalog_{kind.__name__}_{field}_{name}", lambda k=kind, f=field, c=change: told(k, f, c)
+    yield "catalog_Table_columns_of_50", lambda: told(dragoman.Table, "columns", lambda columns: columns[:50])
     for name, change in FIELDS[int].items():
         yield f"catalog_estimate_{name}", lambda change=change: told(dragoman.Table, "row_estimate", change)
     for place in OPTIONAL:
@@ -366,8 +367,8 @@ def of_safety() -> Iterator[tuple[str, Callable[[], None]]]:
         yield f"unsealed_{name}", lambda name=name: unsealed(name)
     yield "only_one_schema", lambda: described(only_schema=lambda _: True)
     yield "implicit_columns_that_are_listed", lambda: described(implicit_columns=lambda names: names | {"id"})
-    yield "reserved_none", lambda: described(reserved=lambda _: frozenset())
     yield "reserved_but_one", lambda: described(reserved=lambda words: words - {"left"})
+    yield "reserved_none", lambda: described(reserved=lambda _: frozenset())
     yield "quoted_otherwise", lambda: described(quote_marks=lambda _: "``")
     for name in ("FOREIGN_KEYS", "PRIMARY_KEYS", "INDEXES", "ROW_ESTIMATES", "EXPLAIN", "DESCRIBE"):
         yield f"undeclared_{name.lower()}", lambda name=name: described(capabilities=lambda c: _other(c, name))
@@ -414,6 +415,7 @@ SCHEMAS: dict[str, Callable[[list[Any]], list[Any]]] = {
 def of_schemas() -> Iterator[tuple[str, Callable[[], None]]]:
     for name, change in SCHEMAS.items():
         yield f"schemas_{name}", lambda change=change: schemas_changed(change)
+    yield "relations_without_quotes_in_their_names", lambda: relations_kept(lambda t: '"' not in t.relation.name)
     yield "relations_of_the_default_schema_alone", lambda: relations_kept(lambda table: table.relation.schema == "main")
 
 

@@ -883,6 +883,19 @@ class TellsASecondSchema(Told):
         return [Schema(name=name) for name in ("main", "temp")]
 
 
+@mutant("a_table_with_quotes_in_its_name_is_told_and_can_be_queried", says="leave no table out because of its name")
+class LeavesOutNamesWithQuotes(Told):
+    async def tables(self, scope):
+        told = await self.inner.tables(scope)
+        return dataclasses.replace(told, tables=tuple(each for each in told.tables if '"' not in each.relation.name))
+
+
+@mutant("a_table_of_many_columns_is_told_whole", says="Of a table of 101 columns 50 were reported")
+class LimitsColumns(Told):
+    def change(self, table):
+        return dataclasses.replace(table, columns=table.columns[:50])
+
+
 @mutant("a_name_with_a_dot_is_one_name", says="split none of them")
 class StripsNames(Told):
     def change(self, table):

@@ -49,6 +49,7 @@ class Suite:
     - `types`: the types of the sample's columns.
     - `engine_lacks`: what the engine itself does not have. The sample leaves it out.
     - `generated`: the definition of a column that is `id + 1`; empty if the engine has no generated columns.
+    - `hard_name`: a name of characters that need quotes. Override it if the engine takes fewer of them.
     - `relations`: the number of tables that make the sample large. Lower it if creating one takes long.
     - `slow_query`: runs for at least a minute unless it is ended.
     - `rowless_query`: the same, and returns no row.
@@ -70,6 +71,7 @@ class Suite:
     slow_query: ClassVar[str] = f"SELECT SUM(t0.id + t15.id) AS total FROM {CROSS_JOIN}"
     failing_query: ClassVar[str] = f"SELECT CAST(title AS INTEGER) AS number FROM {sample.TRACK}"
     generated: ClassVar[str] = "GENERATED ALWAYS AS (id + 1)"
+    hard_name: ClassVar[str] = sample.HARD
     relations: ClassVar[int] = 101
     many_rows: ClassVar[str] = product(SIDE)
     last_row: ClassVar[int] = SIDE**3
@@ -141,7 +143,7 @@ class Suite:
                 " declares the capability. Remove it from one of the two."
             )
         types = {**sample.TYPES, **cls.types}
-        return tuple(sample.statements(known, types, cls.engine_lacks, cls.relations, cls.generated))
+        return tuple(sample.statements(known, types, cls.engine_lacks, cls.relations, cls.generated, cls.hard_name))
 
     @classmethod
     def fill(cls, dialect: str, connection: Any) -> None:

@@ -86,6 +86,31 @@ class CatalogCases(Suite):
         )
 
     @required
+    async def test_a_table_of_many_columns_is_told_whole(self, opened: OpenDatabase) -> None:
+        told = len((await self._hard_table(opened)).columns)
+        assert told == sample.WIDTH, (
+            f"Of a table of {sample.WIDTH} columns {told} were reported: the inspector's queries must have no LIMIT,"
+            " and limits of their own."
+        )
+
+    @required
+    async def test_a_table_with_quotes_in_its_name_is_told_and_can_be_queried(
+        self, gateway: Gateway, dialect: Dialect, opened: OpenDatabase
+    ) -> None:
+        await self._hard_table(opened)
+        remedy = "Dialect.quote does not quote as the database reads: check quote_marks."
+        await expect_answer(gateway, f"SELECT c1 FROM {dialect.quote(self.hard_name)}", remedy)
+
+    async def _hard_table(self, opened: OpenDatabase) -> Table:
+        inspection: Inspection = await opened.inspector.tables(Scope())
+        found = [table for table in inspection.tables if table.relation.name == self.hard_name]
+        assert len(found) == 1, (
+            f"The table {self.hard_name!r} was reported {len(found)} times: leave no table out because of its name, and"
+            " report names as they are stored. If the engine takes no such name, override hard_name."
+        )
+        return found[0]
+
+    @required
     async def test_a_name_with_a_dot_is_one_name(
         self, gateway: Gateway, dialect: Dialect, opened: OpenDatabase
     ) -> None:

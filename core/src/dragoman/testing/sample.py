@@ -34,6 +34,9 @@ PART: Final = "kit.part"
 QUOTED: Final = frozenset({ODD, MARK, DOTTED, PART, "select"})
 MANY: Final = "kit_many"
 """The prefix of the many similar relations."""
+HARD: Final = """kit's "hard" `100%`"""
+"""A name of characters that mean something in SQL, in patterns and in drivers. Its table is wide."""
+WIDTH: Final = 101
 
 APPEAL_INDEX: Final = "kit_appeal_parts"
 TITLE_INDEX: Final = "kit_track_title"
@@ -47,11 +50,16 @@ TYPES: Final[Mapping[str, str]] = {"integer": "INTEGER", "text": "VARCHAR(100)",
 
 
 def statements(
-    dialect: Dialect, types: Mapping[str, str], lacks: Collection[Capability], many: int, generated: str = ""
+    dialect: Dialect,
+    types: Mapping[str, str],
+    lacks: Collection[Capability],
+    many: int,
+    generated: str = "",
+    hard: str = HARD,
 ) -> Iterator[str]:
     """Yield the statements that build the sample, without what the engine lacks. `many`: the number of similar tables.
 
-    `generated`: the definition of a generated column.
+    `generated`: the definition of a generated column. `hard`: the name of the wide table.
     """
     key = "" if Capability.PRIMARY_KEYS in lacks else " PRIMARY KEY"
     integer, text = types["integer"], types["text"]
@@ -74,6 +82,8 @@ def statements(
     if generated:
         yield f"CREATE TABLE {MADE} (id {integer}, made {integer} {generated})"
     yield f"CREATE TABLE {dialect.quote(DOTTED)} ({dialect.quote(PART)} {integer})"
+    wide = ", ".join(f"c{number} {integer}" for number in range(1, WIDTH + 1))
+    yield f"CREATE TABLE {dialect.quote(hard)} ({wide})"
     yield from (f"CREATE TABLE {MANY}_{number} (id {integer})" for number in range(1, many + 1))
     yield f"CREATE TABLE {dialect.quote(ODD)} ({dialect.quote('select')} {integer}, {dialect.quote(MARK)} {integer})"
     if Capability.INDEXES not in lacks:
