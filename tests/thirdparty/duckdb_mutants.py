@@ -409,6 +409,7 @@ SCHEMAS: dict[str, Callable[[list[Any]], list[Any]]] = {
     "without_the_engines": lambda all: [each for each in all if not each.system],
     "without_comments": lambda all: [dataclasses.replace(each, comment=None) for each in all],
     "the_default_alone": lambda all: [each for each in all if each.name == "main"],
+    "one_more": lambda all: [*all, dataclasses.replace(all[0], name="ghost", system=False, search_order=None)],
 }
 
 

@@ -27,6 +27,7 @@ from dragoman import (
     Encoded,
     Executor,
     Finding,
+    Inspection,
     Inspector,
     InvalidSql,
     Kind,
@@ -881,6 +882,22 @@ class SearchesAllSchemasFirst(Told):
 class TellsASecondSchema(Told):
     async def schemas(self):
         return [Schema(name=name) for name in ("main", "temp")]
+
+
+@mutant("every_schema_that_is_told_is_there", says="inspector.schemas() returns ['ghost']")
+class InventsASchema(Told):
+    async def schemas(self):
+        return [*await self.inner.schemas(), Schema(name="ghost")]
+
+
+@mutant("a_table_created_later_is_told", says="ask the database at every call")
+class KeepsItsCatalog(Told):
+    kept: Inspection | None = None
+
+    async def tables(self, scope):
+        self.kept = self.kept or await self.inner.tables(Scope())
+        tables = tuple(table for table in self.kept.tables if table.relation in scope)
+        return dataclasses.replace(self.kept, tables=tables)
 
 
 @mutant("a_table_with_quotes_in_its_name_is_told_and_can_be_queried", says="leave no table out because of its name")

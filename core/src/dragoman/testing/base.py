@@ -115,13 +115,18 @@ class Suite:
     async def alter(self, database: Database, statement: str) -> Database:
         """Run one statement that changes the schema, without dragoman, and return the changed database or copy.
 
-        Called only if the inspector returns a fingerprint. A copy is for engines whose file nobody can change while it
-        is open.
+        Cases that need it are left out if it is not overridden. With a fingerprint of the inspector's it must be. A
+        copy is for engines whose file nobody can change while it is open.
         """
         raise AssertionError(
             "inspector.fingerprint() returns a text: override `alter`, so that the kit can check "
             "that it changes with the schema."
         )
+
+    @property
+    def _alters(self) -> bool:
+        """Whether the author has overridden `alter`."""
+        return type(self).alter is not Suite.alter
 
     async def is_idle(self, gateway: Gateway) -> bool:
         """Return whether the database has ended all work within a few seconds.

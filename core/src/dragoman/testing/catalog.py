@@ -111,6 +111,23 @@ class CatalogCases(Suite):
         return found[0]
 
     @required
+    async def test_a_table_created_later_is_told(self, opened: OpenDatabase) -> None:
+        if not self._alters:
+            return
+        await inspect(opened)  # an inspector that keeps its catalog keeps it from here on
+        integer = {**sample.TYPES, **self.types}["integer"]
+        where = await self.alter(opened.config, f"CREATE TABLE {sample.LATER} (id {integer})")
+        try:
+            async with opened_again(opened, where) as changed:
+                told = await inspect(changed)
+        finally:
+            await self.alter(where, f"DROP TABLE {sample.LATER}")
+        assert sample.LATER in told, (
+            f"The table {sample.LATER} was created, and inspector.tables() did not report it: ask the database at every"
+            " call. The core keeps catalogs, so the inspector need not."
+        )
+
+    @required
     async def test_a_name_with_a_dot_is_one_name(
         self, gateway: Gateway, dialect: Dialect, opened: OpenDatabase
     ) -> None:

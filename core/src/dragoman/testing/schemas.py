@@ -10,7 +10,7 @@ from typing import Final
 from dragoman.dialect import Capability, Dialect
 from dragoman.errors import DragomanError, NotFound
 from dragoman.gateway import Gateway
-from dragoman.model import Database, Scope
+from dragoman.model import Database, Relation, Schema, Scope
 from dragoman.sql import Statement
 from dragoman.testing import sample
 from dragoman.testing.base import OpenDatabase, Suite, run
@@ -43,6 +43,27 @@ class SchemaCases(Suite):
             f"Relations are in {sorted(map(str, told))}, and inspector.schemas() returns "
             f"{sorted(schemas)}: return the engine's own too, marked as system."
         )
+
+    @recommended
+    async def test_every_schema_that_is_told_is_there(self, opened: OpenDatabase) -> None:
+        if not self._alters:
+            return
+        missing = [schema for schema in await _empty_schemas(opened) if not await self._takes_a_table(opened, schema)]
+        still = [schema.name for schema in await opened.inspector.schemas() if schema in missing]
+        assert not still, (
+            f"inspector.schemas() returns {still}, where no relation is and none can be created: return only the"
+            " schemas of this database, and mark those of the engine itself as system."
+        )
+
+    async def _takes_a_table(self, opened: OpenDatabase, schema: Schema) -> bool:
+        table = opened.dialect.qualify(Relation(FAR, schema.name, schema.catalog))
+        integer = {**sample.TYPES, **self.types}["integer"]
+        try:
+            made = await self.alter(opened.config, f"CREATE TABLE {table} (id {integer})")
+        except Exception:
+            return False
+        await self.alter(made, f"DROP TABLE {table}")
+        return True
 
     @required
     async def test_what_stands_in_an_engine_s_own_schema_is_the_engine_s(self, opened: OpenDatabase) -> None:
@@ -208,6 +229,12 @@ class SchemaCases(Suite):
         finally:
             made = await self.alter(made, f"DROP TABLE {ASIDE}.{FAR}")
             await self.alter(made, f"DROP SCHEMA {ASIDE}")
+
+
+async def _empty_schemas(opened: OpenDatabase) -> list[Schema]:
+    """Return the schemas of users in which no relation is."""
+    taken = {table.relation.schema for table in (await opened.inspector.tables(Scope())).tables}
+    return [schema for schema in await opened.inspector.schemas() if not schema.system and schema.name not in taken]
 
 
 async def _columns(gateway: Gateway, name: str) -> list[str] | None:
