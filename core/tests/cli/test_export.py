@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from dragoman.cli import export
 
 MANY = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 30000) SELECT i FROM n"
 
@@ -98,6 +99,25 @@ def test_a_terminal_shows_how_far_receiving_and_writing_are(configured, folder, 
     for what in ("received", *readings):
         assert f"rows {what}" in told
     assert "60,000 rows written" in told
+
+
+class Interrupts:
+    """Sends its process a signal while it is freed."""
+
+    def __init__(self, sent: signal.Signals) -> None:
+        self._sent = sent
+
+    def __del__(self) -> None:
+        os.kill(os.getpid(), self._sent)
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_that_comes_while_an_object_is_freed_ends_the_writing_too(sent):
+    before = signal.getsignal(sent)
+    with pytest.raises(KeyboardInterrupt), export.end_on_signals():
+        del [Interrupts(sent)][0]
+    assert signal.getsignal(sent) is before
 
 
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])

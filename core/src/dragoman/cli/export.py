@@ -30,6 +30,8 @@ from dragoman.config import Configuration
 from dragoman.errors import ParameterError
 
 if TYPE_CHECKING:
+    from types import FrameType
+
     from rich.progress import Progress
 
     from dragoman.kept import Pages
@@ -81,8 +83,7 @@ def run(arguments: argparse.Namespace) -> int:
         pages = Pages(Path(folder) / "rows")
         try:
             columns, notices = run_async(_receive_all(configuration, database, arguments, pages))
-            with _end_on_signals():
-                notices += _write(path, form, columns, pages, arguments.chart)
+            notices += _write(path, form, columns, pages, arguments.chart)
         finally:
             pages.close()
     for notice in notices:
@@ -146,7 +147,7 @@ def _write(path: Path, form: str, columns: Sequence[Column], pages: Pages, chart
 
     part = path.with_name(f".{path.name}.part")
     try:
-        with _progress() as progress:
+        with end_on_signals(), _progress() as progress:
             notices = export(part, form, columns, _Shown(pages, form, progress), chart)
         part.replace(path)
     except OSError as error:
@@ -180,13 +181,25 @@ class _Shown:
 
 
 @contextmanager
-def _end_on_signals() -> Generator[None]:
-    """Let SIGTERM end the work as SIGINT does, so that nothing is left behind."""
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+def end_on_signals() -> Generator[None]:
+    """Let SIGINT and SIGTERM end the work with `KeyboardInterrupt`, so that nothing is left behind.
+
+    Python drops one that is raised while it frees an object. It is raised again at the end of the work.
+    """
+    received: list[int] = []
+
+    def end(number: int, frame: FrameType | None) -> None:
+        received.append(number)
+        raise KeyboardInterrupt
+
+    before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    if received:
+        raise KeyboardInterrupt
 
 
 def _progress() -> AbstractContextManager[Progress | None]:
