@@ -123,6 +123,11 @@ class Suite:
             "that it changes with the schema."
         )
 
+    @classmethod
+    def _types(cls) -> Mapping[str, str]:
+        """Return the types of the sample's columns as this engine writes them."""
+        return {**sample.TYPES, **cls.types}
+
     @property
     def _alters(self) -> bool:
         """Whether the author has overridden `alter`."""
@@ -147,7 +152,7 @@ class Suite:
                 f"{', '.join(both)}: {cls.__name__}.engine_lacks says that the engine has none, and the dialect"
                 " declares the capability. Remove it from one of the two."
             )
-        types = {**sample.TYPES, **cls.types}
+        types = cls._types()
         return tuple(sample.statements(known, types, cls.engine_lacks, cls.relations, cls.generated, cls.hard_name))
 
     @classmethod

@@ -115,7 +115,7 @@ class CatalogCases(Suite):
         if not self._alters:
             return
         await inspect(opened)  # an inspector that keeps its catalog keeps it from here on
-        integer = {**sample.TYPES, **self.types}["integer"]
+        integer = self._types()["integer"]
         where = await self.alter(opened.config, f"CREATE TABLE {sample.LATER} (id {integer})")
         try:
             async with opened_again(opened, where) as changed:
@@ -166,7 +166,7 @@ class CatalogCases(Suite):
 
     @recommended
     async def test_a_type_is_told_with_its_length(self, opened: OpenDatabase) -> None:
-        written = {**sample.TYPES, **self.types}["decimal"]
+        written = self._types()["decimal"]
         amount = next(each.type for each in (await inspect(opened))[sample.APPEAL].columns if each.name == "amount")
         lengths = re.findall(r"\d+", written)
         assert [number for number in re.findall(r"\d+", amount) if number in lengths] == lengths, (
@@ -420,7 +420,7 @@ class CatalogCases(Suite):
     async def test_an_expression_of_an_index_is_told_in_its_place(self, opened: OpenDatabase, dialect: Dialect) -> None:
         if Capability.INDEXES not in dialect.capabilities or await opened.inspector.fingerprint() is None:
             return  # without indexes, or without a way to change the schema
-        types = {**sample.TYPES, **self.types}
+        types = self._types()
         where = await self.alter(
             opened.config, f"CREATE TABLE {sample.LATER} (id {types['integer']}, note {types['text']})"
         )
@@ -481,7 +481,7 @@ class CatalogCases(Suite):
         before, where = await opened.inspector.fingerprint(), opened.config
         if before is None:
             return
-        types, created = {**sample.TYPES, **self.types}, set[str | None]()
+        types, created = self._types(), set[str | None]()
         for change in sample.changes(types["integer"], types["text"]):
             where = await self.alter(where, change)
             async with opened_again(opened, where) as changed:

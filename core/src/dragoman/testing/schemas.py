@@ -57,9 +57,8 @@ class SchemaCases(Suite):
 
     async def _takes_a_table(self, opened: OpenDatabase, schema: Schema) -> bool:
         table = opened.dialect.qualify(Relation(FAR, schema.name, schema.catalog))
-        integer = {**sample.TYPES, **self.types}["integer"]
         try:
-            made = await self.alter(opened.config, f"CREATE TABLE {table} (id {integer})")
+            made = await self.alter(opened.config, f"CREATE TABLE {table} (id {self._types()['integer']})")
         except Exception:
             return False
         await self.alter(made, f"DROP TABLE {table}")
@@ -128,10 +127,7 @@ class SchemaCases(Suite):
 
     @recommended
     async def test_a_second_schema_is_told_with_what_stands_in_it(self, opened: OpenDatabase, dialect: Dialect) -> None:
-        if await opened.inspector.fingerprint() is None:
-            return  # no way to change the schema
-        integer = {**sample.TYPES, **self.types}["integer"]
-        async with self._aside(opened.config, integer, Capability.COMMENTS in dialect.capabilities) as (where, comment):
+        async with self._aside(opened, Capability.COMMENTS in dialect.capabilities) as (where, comment):
             if where is None:
                 return
             async with opened_again(opened, where) as changed:
@@ -151,13 +147,10 @@ class SchemaCases(Suite):
 
     @required
     async def test_a_name_alone_means_nothing_outside_the_open_schemas(self, opened: OpenDatabase) -> None:
-        if await opened.inspector.fingerprint() is None:
-            return  # no way to change the schema
-        integer = {**sample.TYPES, **self.types}["integer"]
-        async with self._aside(opened.config, integer, comments=False) as (where, _):
+        async with self._aside(opened) as (where, _):
             if where is None:
                 return
-            made = await self.alter(where, f"CREATE TABLE {ASIDE}.{sample.TRACK} (kit_open {integer})")
+            made = await self.alter(where, f"CREATE TABLE {ASIDE}.{sample.TRACK} (kit_open {self._types()['integer']})")
             try:
                 async with Gateway.open([replace(made, schemas=(ASIDE,))]) as gateway:
                     full = await _columns(gateway, f"{ASIDE}.{sample.TRACK}")
@@ -174,14 +167,11 @@ class SchemaCases(Suite):
 
     @required
     async def test_each_form_of_a_name_means_what_was_judged(self, opened: OpenDatabase, dialect: Dialect) -> None:
-        if await opened.inspector.fingerprint() is None:
-            return  # no way to change the schema
-        integer = {**sample.TYPES, **self.types}["integer"]
-        async with self._aside(opened.config, integer, comments=False) as (where, _):
+        async with self._aside(opened) as (where, _):
             if where is None:
                 return
             home = (await inspect(opened))[sample.TRACK].relation.schema or ASIDE
-            made = await self.alter(where, f"CREATE TABLE {ASIDE}.{sample.TRACK} (kit_open {integer})")
+            made = await self.alter(where, f"CREATE TABLE {ASIDE}.{sample.TRACK} (kit_open {self._types()['integer']})")
             wrong: list[str] = []
             try:
                 for turn, schemas in enumerate(((), (ASIDE,), (ASIDE, home))):
@@ -196,10 +186,7 @@ class SchemaCases(Suite):
     async def test_no_statement_in_parentheses_shows_what_is_outside_the_open_schemas(
         self, opened: OpenDatabase, dialect: Dialect
     ) -> None:
-        if await opened.inspector.fingerprint() is None:
-            return  # no way to change the schema
-        integer = {**sample.TYPES, **self.types}["integer"]
-        async with self._aside(opened.config, integer, comments=False) as (where, _):
+        async with self._aside(opened) as (where, _):
             if where is None:
                 return
             async with Gateway.open([replace(where, schemas=(ASIDE,))]) as gateway:
@@ -208,16 +195,22 @@ class SchemaCases(Suite):
 
     @asynccontextmanager
     async def _aside(
-        self, where: Database, integer: str, comments: bool
+        self, opened: OpenDatabase, comments: bool = False
     ) -> AsyncGenerator[tuple[Database | None, str | None]]:
-        """Create a second schema for a while, with a comment. Yields None for an engine that has none."""
+        """Create a second schema for a while, with a comment.
+
+        Yields None for an engine that has none, and where the schema cannot be changed.
+        """
+        if await opened.inspector.fingerprint() is None:
+            yield None, None
+            return
         try:
-            made = await self.alter(where, f"CREATE SCHEMA {ASIDE}")
+            made = await self.alter(opened.config, f"CREATE SCHEMA {ASIDE}")
         except Exception:
             yield None, None
             return
         try:
-            made = await self.alter(made, f"CREATE TABLE {ASIDE}.{FAR} (id {integer})")
+            made = await self.alter(made, f"CREATE TABLE {ASIDE}.{FAR} (id {self._types()['integer']})")
             comment = None
             if comments:
                 try:
