@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from dragoman.access.expressions import MASKS, expression
 from dragoman.access.generated import leave_out_telling
-from dragoman.access.parts import Part, unite
+from dragoman.access.parts import Part, to_read, unite
 from dragoman.access.patterns import ByName, ColumnPattern, RelationPattern
 from dragoman.config.roles import Grant
 from dragoman.dialect import Capability, Dialect
@@ -181,15 +181,14 @@ class Grants:
         patterns = (pattern for grant in granting for pattern in grant.tables if pattern.exact)
         parts = [self._part(grant, table.relation, columns) for grant in granting]
         confined = unite(table.relation, columns, parts, self._dialect)
-        complete = len(columns) == len(table.columns)
-        whole = complete and confined.whole
+        whole = len(columns) == len(table.columns) and confined.whole
         return Permission(
             columns=tuple(column.name for column in columns),
             whole=whole,
             named=any(self.fits(pattern, table.relation) for pattern in patterns),
             always=whole and self._hides_nothing(granting, table.relation),
             keys=tuple(grant.key for grant in granting),
-            confined=None if self._dialect.confine is None or (complete and not confined.expressions) else confined,
+            confined=to_read(confined, table, self._dialect),
         )
 
     def _of_relation(self, grant: ReadGrant, relation: Relation) -> ReadGrant:

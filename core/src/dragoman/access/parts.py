@@ -40,6 +40,13 @@ def spell_names(tables: Iterable[Table], dialect: Dialect) -> dict[Relation, Con
     }
 
 
+def to_read(part: ConfinedRelation, table: Table, dialect: Dialect) -> ConfinedRelation | None:
+    """Return what statements read in place of a relation. None: the relation, or the dialect cannot confine callers."""
+    if dialect.confine is None or (len(part.columns) == len(table.columns) and not part.expressions):
+        return None
+    return part
+
+
 class Part(NamedTuple):
     """What one grant gives of a relation: the columns it names, in the rows of its filter. None: every row.
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 from dragoman.access.expressions import MASKS, Check, check, check_mask, concat, expression, problem
 from dragoman.access.generated import leave_out_telling
 from dragoman.access.grants import Permission, named_mask
-from dragoman.access.parts import NOTHING, spell
+from dragoman.access.parts import NOTHING, spell, to_read
 from dragoman.dialect import Dialect, Restriction
 from dragoman.errors import ConfigurationError, PermissionDenied
 from dragoman.model import ConfinedColumn, ConfinedRelation, Expression, Relation, Spelled, Table, TableColumn
@@ -61,14 +61,13 @@ class Restrictions:
         if left.hidden or (table.columns and not columns):
             return None
         confined = self._confine(table, columns, left)
-        complete = len(columns) == len(table.columns)
         return Permission(
             columns=tuple(column.name for column in columns),
-            whole=complete and confined.whole,
+            whole=len(columns) == len(table.columns) and confined.whole,
             named=told is not None,
             always=False,  # a policy decides by the columns that there are
             keys=(f"policies.{self._restricting.policy}",),
-            confined=None if self._dialect.confine is None or (complete and not confined.expressions) else confined,
+            confined=to_read(confined, table, self._dialect),
         )
 
     def is_open(self, found: Mapping[Relation, Permission], tables: Sequence[Table]) -> bool:
