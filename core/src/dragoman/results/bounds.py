@@ -166,7 +166,7 @@ class Collector:
                 if bounded.truncated:
                     break
                 if not fitting.count:
-                    await asyncio.sleep(0)  # as above
+                    await asyncio.sleep(0)  # as in `Bounded.batches`
         finally:
             self.collected = found = Collected(
                 columns=tuple(stream.columns),

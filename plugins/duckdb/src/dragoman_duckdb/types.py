@@ -29,9 +29,8 @@ def exact(type_: str) -> str:
 
 def columns(names: Sequence[str], types: Sequence[str]) -> list[Column]:
     """Return the columns of a result, from DuckDB's full names of their types."""
-    told = {
-        type_: (_shorten(type_), _kind(exact(type_))) for type_ in set(types)
-    }  # of 10,000 columns most share a type
+    # Of 10,000 columns most share a type.
+    told = {type_: (_shorten(type_), _kind(exact(type_))) for type_ in set(types)}
     return [Column(name, *told[type_]) for name, type_ in zip(names, types, strict=True)]
 
 
