@@ -276,7 +276,8 @@ class CallRecord:
         finally:
             opened.whole.running -= 1
             name, dialect = opened.config.name, opened.dialect.name
-            run = Run(began, time.time_ns(), name, dialect, statement.judged_relations, outcome, status)
+            names = tuple(map(str, statement.judged_relations))
+            run = Run(began, time.time_ns(), name, dialect, names, outcome, status)
             self.runs.append(run)
 
     def note_query(self, query: Query) -> None:
@@ -284,7 +285,7 @@ class CallRecord:
         statement, confined, self.acting = query.statement, query.confined, query.request.acting
         self.database = self.database or query.opened.config.name
         self.hash = statement.hash
-        self.relations += statement.judged_relations
+        self.relations += tuple(map(str, statement.judged_relations))
         self.columns += statement.judged_columns
         if confined is not None:
             self.confined += confined.parts

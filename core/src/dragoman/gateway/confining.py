@@ -65,6 +65,7 @@ class ConfinedStatement:
             statement=self.confined.text,
             parameters=_bind(self.confined, request.parameters, confinement.values),
             confinement=confinement,
+            reads=None,
         )
 
     def confinement(self, principal: Principal) -> Confinement:

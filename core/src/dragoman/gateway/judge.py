@@ -214,7 +214,7 @@ class Judge:
             self._source.check_nothing(answer, validator, method)  # False would not refuse, which its author may think
         # Another object, without the trees that the check has built.
         plain = Statement(sql, statement.text, sqlglot=statement.sqlglot, lexicon=statement.lexicon)
-        plain.note_judged(map(str, parsed.names), _name_columns(resolved))
+        plain.note_judged(parsed.names, _name_columns(resolved))
         return _Verdict(plain, frozenset(call.read), version, tuple(states))
 
 

@@ -105,6 +105,7 @@ class Query:
             principal=principal,
             tags=NO_TAGS,
             acting=opened.acting(principal) if opened.delegation else None,
+            reads=statement.judged_relations,
         )
         confined = None
         if opened.confiner is not None:

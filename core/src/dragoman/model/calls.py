@@ -38,6 +38,8 @@ class Request:
     - `tags`: reach the database in its own way (application_name, client tags, a comment that the executor adds).
     - `confinement`: what the statement may read of relations. None: everything.
     - `acting`: the identity to act as, if the engine applies the rights of callers.
+    - `reads`: the relations that the judge found in the statement, as written. An executor whose engine tells what it
+      reads can refuse a statement that reads others. None: nobody judged it, or filters and masks read more.
     """
 
     statement: str
@@ -48,6 +50,7 @@ class Request:
     call_id: str = ""
     confinement: Confinement | None = None
     acting: Acting | None = None
+    reads: tuple[Relation, ...] | None = None
 
 
 Batch = Encoded | Sequence[Sequence[Any]]

@@ -14,8 +14,13 @@ class Relation:
     schema: str | None = None
     catalog: str | None = None
 
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The names that it has, the outermost first."""
+        return tuple(part for part in (self.catalog, self.schema, self.name) if part is not None)
+
     def __str__(self) -> str:
-        return ".".join(part for part in (self.catalog, self.schema, self.name) if part is not None)
+        return ".".join(self.parts)
 
 
 @dataclass(frozen=True, slots=True)

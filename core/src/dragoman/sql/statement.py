@@ -38,7 +38,7 @@ class Statement:
     text: str
     sqlglot: str
     lexicon: Lexicon
-    judged_relations: tuple[str, ...] = ()
+    judged_relations: tuple[Relation, ...] = ()
     judged_columns: tuple[str, ...] = ()
 
     def __init__(self, original: str, text: str, *, sqlglot: str, lexicon: Lexicon) -> None:
@@ -63,7 +63,7 @@ class Statement:
         """Return the part of this statement from `offset` on as a statement, with unchanged offsets."""
         return Statement(self.original, " " * offset + self.text[offset:], sqlglot=self.sqlglot, lexicon=self.lexicon)
 
-    def note_judged(self, relations: Iterable[str], columns: Iterable[str]) -> None:
+    def note_judged(self, relations: Iterable[Relation], columns: Iterable[str]) -> None:
         """Record what its judge found in it."""
         self.__dict__.update(judged_relations=tuple(relations), judged_columns=tuple(columns))
 

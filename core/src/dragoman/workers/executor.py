@@ -47,8 +47,15 @@ class WorkerExecutor(Executor):
         """
         limits = request.limits
         _check_integers(request.parameters)
+        reads = None if request.reads is None else [relation.parts for relation in request.reads]
         return Run(
-            request.statement, list(request.parameters), limits.max_rows, limits.max_bytes, limits.timeout, **more
+            request.statement,
+            list(request.parameters),
+            limits.max_rows,
+            limits.max_bytes,
+            limits.timeout,
+            reads=reads,
+            **more,
         )
 
     @asynccontextmanager

@@ -10,7 +10,8 @@ import msgspec
 class Run(msgspec.Struct, tag=True, frozen=True):
     """An order to read the rows of one statement, to name its columns, or to return its plan. `timeout` in seconds.
 
-    `confine`: what the dialect's worker must know when the statement may read only parts of some relations.
+    `confine`: what the dialect's worker must know when the statement may read only parts of some relations. `reads`:
+    the relations that were judged, their names in parts. None: nobody judged the statement.
     """
 
     sql: str
@@ -22,6 +23,7 @@ class Run(msgspec.Struct, tag=True, frozen=True):
     analyze: bool = False
     verbose: bool = False
     confine: Any = None
+    reads: list[tuple[str, ...]] | None = None
 
 
 class Cancel(msgspec.Struct, tag=True, frozen=True):

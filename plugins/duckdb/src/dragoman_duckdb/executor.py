@@ -26,6 +26,7 @@ class DuckDBExecutor(WorkerExecutor):
             threads=options.threads,
             home=home_of(database),
             schemas=open_schemas(database),
+            functions=tuple(map(str.lower, database.allow_functions)),
         )
         super().__init__(database, "dragoman_duckdb.worker", setup)
 

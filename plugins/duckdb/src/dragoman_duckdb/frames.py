@@ -10,6 +10,7 @@ class Setup(msgspec.Struct, frozen=True):
 
     - `home`: the schema in which a name without a schema is looked up first.
     - `schemas`: the only schemas that statements find. None: all.
+    - `functions`: those that the configuration allows beside the listed ones, in lower case.
     """
 
     path: str
@@ -17,3 +18,4 @@ class Setup(msgspec.Struct, frozen=True):
     threads: int
     home: str = "main"
     schemas: tuple[str, ...] | None = None
+    functions: tuple[str, ...] = ()

@@ -21,6 +21,7 @@ from dragoman_duckdb.files import Identity, identity
 from dragoman_duckdb.frames import Setup
 from dragoman_duckdb.types import add_casts, columns
 from dragoman_duckdb.worker.opening import borrow, find_posing, open_sealed, put_engine_first
+from dragoman_duckdb.worker.reading import Readings
 
 Row = tuple[Any, ...]
 AGAIN = 0.01
@@ -32,6 +33,7 @@ class Session:
 
     def __init__(self, setup: Setup) -> None:
         self._setup = setup
+        self._readings = Readings(setup.functions)
         self._root: duckdb.DuckDBPyConnection | None = None
         self._identity: Identity = ()
         self._setting = ""
@@ -62,7 +64,7 @@ class Session:
         """Run one statement and send what it yields. Errors are sent as `Failed`."""
         try:
             self._cursor = cursor = borrow(self._connect(), self._setting)
-            self._refuse_posing(order.sql)
+            self._check(cursor, order)
             self._answer(cursor, order, send)
         except Exception as error:  # the executor gets every error, and the worker lives on
             send(self._failure(error))
@@ -94,6 +96,13 @@ class Session:
             self._posing = find_posing(borrow(self._root, self._setting))
         return self._root
 
+    def _check(self, cursor: duckdb.DuckDBPyConnection, order: Run) -> None:
+        """Refuse what DuckDB's own parser does not take for the one query that was judged."""
+        _check_single(cursor, order.sql)
+        self._refuse_posing(order.sql)
+        if order.reads is not None:
+            self._readings.check(cursor, order.sql, order.reads)
+
     def _refuse_posing(self, sql: str) -> None:
         posing = self._posing.search(sql) if self._posing else None
         if posing:
@@ -110,7 +119,7 @@ class Session:
         report = Columns([name for name, *_ in described], [type_ for _, type_, *_ in described])
         send(report)
         if order.task == "rows":
-            cursor.execute(add_casts(_single(cursor, order), described), order.parameters)
+            cursor.execute(add_casts(order.sql, described), order.parameters)
             # One by one: if several are fetched at once, none arrives before an interrupt.
             Sender(order, columns(report.names, report.types), send).send_all(iter(cursor.fetchone, None))
 
@@ -128,14 +137,13 @@ class Session:
 
 def _ask(cursor: duckdb.DuckDBPyConnection, what: str, order: Run) -> list[Row]:
     """Return what DuckDB reports about a query without running it."""
-    return cursor.execute(what + _single(cursor, order), order.parameters).fetchall()
+    return cursor.execute(what + order.sql, order.parameters).fetchall()
 
 
-def _single(cursor: duckdb.DuckDBPyConnection, order: Run) -> str:
-    """Return the statement, if DuckDB's own parser finds exactly one in the text and it is a query."""
-    found = cursor.extract_statements(order.sql)
+def _check_single(cursor: duckdb.DuckDBPyConnection, sql: str) -> None:
+    """Refuse a text in which DuckDB's own parser finds more than one statement, or one that is no query."""
+    found = cursor.extract_statements(sql)
     if len(found) != 1:
         raise dragoman.UnsafeSql(f"{len(found)} statements were sent.", suggestion="Send one statement per call.")
     if found[0].type is not duckdb.StatementType.SELECT:
         raise dragoman.WriteDenied(f"{found[0].type.name} is not a query.", suggestion="Send a SELECT.")
-    return order.sql
