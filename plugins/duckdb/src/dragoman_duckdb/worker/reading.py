@@ -32,6 +32,7 @@ LISTED = {
 }
 ENGINE: frozenset[Path] = frozenset({(), ("main",), ("system",), ("system", "main")})
 """The schemas of the engine's own functions, as they may stand before a name."""
+CALLED = "catalog", "schema", "function_name"
 REMEMBERED, LONGEST = 256, 4096
 """The most statements that are remembered, and the most characters of one."""
 
@@ -98,16 +99,21 @@ def _read(tree: Any) -> Iterator[tuple[str, Path]]:
 
 def _name(node: Node) -> tuple[str, Path] | None:
     """Return what a node names, with its name in parts, folded: a relation, a function, or a construct of no query."""
-    kind, path = node.get("type"), _fold(node.get("qualified_name", {}).get("path", ()))
+    kind = node.get("type")
     if ("cte_map" in node or "sample" in node) and kind not in KINDS:
         return "construct", (str(kind),)
     if kind == "BASE_TABLE":
-        return "relation", path
+        return "relation", _path(node, "catalog_name", "schema_name", "table_name")
     if kind == "TABLE_FUNCTION":
-        return "table function", _fold(node["function"]["qualified_name"]["path"])
+        return "table function", _path(node["function"], *CALLED)
     if "function_name" in node and not node.get("is_operator"):
-        return "function", path
+        return "function", _path(node, *CALLED)
     return None
+
+
+def _path(node: Node, *names: str) -> Path:
+    told = node.get("qualified_name")  # since DuckDB 2.0
+    return _fold(told["path"] if told else (node[name] for name in names if node[name]))
 
 
 def _below(node: Node, defined: Names) -> Iterator[tuple[Any, Names]]:

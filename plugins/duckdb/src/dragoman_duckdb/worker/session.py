@@ -145,5 +145,5 @@ def _check_single(cursor: duckdb.DuckDBPyConnection, sql: str) -> None:
     found = cursor.extract_statements(sql)
     if len(found) != 1:
         raise dragoman.UnsafeSql(f"{len(found)} statements were sent.", suggestion="Send one statement per call.")
-    if found[0].type is not duckdb.StatementType.SELECT:
+    if found[0].type != duckdb.StatementType.SELECT:
         raise dragoman.WriteDenied(f"{found[0].type.name} is not a query.", suggestion="Send a SELECT.")
