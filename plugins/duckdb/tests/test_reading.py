@@ -169,6 +169,10 @@ async def test_a_name_of_with_is_known_only_where_it_is_defined(gateway: Gateway
         "WITH a AS (FROM zyx), zyx AS (SELECT 1) FROM a",
         "FROM (WITH zyx AS (SELECT 1) FROM zyx), zyx",
         "WITH zyx AS (SELECT 1) FROM main.zyx",
+        "WITH RECURSIVE zyx AS (FROM zyx) FROM zyx",
+        "WITH RECURSIVE zyx(n) AS (SELECT count(*) FROM zyx UNION ALL SELECT n FROM zyx WHERE n < 0) FROM zyx",
+        "WITH RECURSIVE a AS (FROM zyx), zyx AS (SELECT 1) FROM a",
+        "WITH RECURSIVE zyx AS (FROM (WITH q AS (FROM zyx), zyx AS (SELECT 1) FROM q)) FROM zyx",
     ):
         assert isinstance(await run(gateway, sql), UnsafeSql), sql
 

@@ -32,7 +32,6 @@ LISTED = {
 }
 ENGINE: frozenset[Path] = frozenset({(), ("main",), ("system",), ("system", "main")})
 """The schemas of the engine's own functions, as they may stand before a name."""
-CALLED = "catalog", "schema", "function_name"
 REMEMBERED, LONGEST = 256, 4096
 """The most statements that are remembered, and the most characters of one."""
 
@@ -103,29 +102,27 @@ def _name(node: Node) -> tuple[str, Path] | None:
     if ("cte_map" in node or "sample" in node) and kind not in KINDS:
         return "construct", (str(kind),)
     if kind == "BASE_TABLE":
-        return "relation", _path(node, "catalog_name", "schema_name", "table_name")
+        return "relation", _path(node)
     if kind == "TABLE_FUNCTION":
-        return "table function", _path(node["function"], *CALLED)
+        return "table function", _path(node["function"])
     if "function_name" in node and not node.get("is_operator"):
-        return "function", _path(node, *CALLED)
+        return "function", _path(node)
     return None
 
 
-def _path(node: Node, *names: str) -> Path:
-    told = node.get("qualified_name")  # since DuckDB 2.0
-    return _fold(told["path"] if told else (node[name] for name in names if node[name]))
+def _path(node: Node) -> Path:
+    return _fold(node["qualified_name"]["path"])
 
 
 def _below(node: Node, defined: Names) -> Iterator[tuple[Any, Names]]:
-    """Yield what is below a node, and the names that WITH defines there."""
-    members = node.get("cte_map", {}).get("map", ())
-    for member in members:
-        name = lower_ascii(member["key"])
-        itself = {name} if member["value"]["query_node"]["type"] == "RECURSIVE_CTE_NODE" else ()
-        yield member["value"], defined.union(itself)
-        defined |= {name}
+    """Yield what is below a node, and the names that WITH defines there: a recursive member's own in its last part."""
+    for member in node.get("cte_map", {}).get("map", ()):
+        yield member["value"], defined
+        defined |= {lower_ascii(member["key"])}
     for key, child in node.items():
-        if key != "cte_map":
+        if key == "right" and node.get("type") == "RECURSIVE_CTE_NODE":
+            yield child, defined | {lower_ascii(node["cte_name"])}
+        elif key != "cte_map":
             yield child, defined
 
 
