@@ -11,10 +11,12 @@ from typing import Any
 import httpx2
 import pytest
 from dragoman.mcp.connections import Connection, Connections, Limits
-from dragoman.mcp.middleware import _ONCE, AccessMiddleware
+from dragoman.mcp.middleware import _ONCE, MAX_BODIES, MAX_BODY, AccessMiddleware
 from dragoman.mcp.origins import Origins
 from dragoman.mcp.refusals import RefusalLog, Refused
 from dragoman.model import Principal
+from starlette.datastructures import Headers
+from starlette.responses import Response
 
 TOKEN = "a-token-nobody-guesses"
 CALL = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "echo", "arguments": {}}}
@@ -196,6 +198,55 @@ async def test_a_caller_has_a_quarter_of_the_connections(serve_standin: Any) -> 
         await late.send(GOOD)
         assert await late.status() == 429
         assert await late.rest() == b""
+
+
+async def test_a_caller_whose_bodies_never_end_keeps_nobody_out() -> None:
+    """Whether it holds a few large bodies back or many small ones, others are served, and so is it afterwards."""
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        await Response("served")(scope, receive, send)
+
+    async def named(scope: Any) -> Principal:
+        return Principal(Headers(scope=scope)["x-name"])
+
+    door = AccessMiddleware(
+        app,
+        closed={"/mcp": ("POST",)},
+        open={},
+        origins=Origins("127.0.0.1", (), ()),
+        authenticate=named,
+        limits=Limits(),
+        log=RefusalLog(),
+    )
+    leaving = asyncio.Event()
+
+    async def status(name: str, size: int, *, ends: bool) -> int:
+        """Return the status that a body of `size` bytes gets; 0 if it never ended, and the client left."""
+        messages = [{"type": "http.request", "body": bytes(size), "more_body": not ends}]
+        told: list[int] = []
+
+        async def receive() -> Any:
+            if not messages:
+                await leaving.wait()
+            return messages.pop() if messages else {"type": "http.disconnect"}
+
+        async def send(message: Any) -> None:
+            told.append(message.get("status", 0))
+
+        headers = [(b"host", b"localhost"), (b"content-length", str(size + (not ends)).encode())]
+        scope = {"type": "http", "method": "POST", "path": "/mcp", "http_version": "1.1"}
+        await door({**scope, "headers": [*headers, (b"x-name", name.encode())]}, receive, send)
+        return told[0] if told else 0
+
+    for size in (MAX_BODY - 1, MAX_BODY // 8):
+        leaving.clear()
+        waiting = {asyncio.create_task(status("eve", size, ends=False)) for _ in range(MAX_BODIES // size + 8)}
+        refused, held = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        assert {each.result() for each in refused} == {429}
+        assert await status("ann", MAX_BODY, ends=True) == 200
+        leaving.set()
+        assert set(await asyncio.gather(*held)) <= {0, 429}
+        assert await status("eve", MAX_BODY, ends=True) == 200
 
 
 def connection_to(connections: Connections, peer: str) -> Connection:

@@ -8,6 +8,7 @@ in bytes and seconds. The inner application gets only admitted requests, with th
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Collection, Hashable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import Protocol
@@ -24,7 +25,7 @@ MAX_BODY = 1024 * 1024
 """The most bytes of one request."""
 
 MAX_BODIES = 64 * MAX_BODY
-"""The most bytes of all requests whose bodies are being read."""
+"""The most bytes of all requests whose bodies are being read. A quarter of them may be one caller's."""
 
 MAX_HEAD = 64 * 1024
 """The most bytes of one request's headers."""
@@ -40,6 +41,7 @@ _Once = Mapping[bytes, bytes]
 """The headers of one request that may be sent only once, by name."""
 _LAST: Mapping[str, str] = {"Connection": "close"}
 _LATER: Mapping[str, str] = {**_LAST, "Retry-After": "5"}
+_SOON: Mapping[str, str] = {"Retry-After": "1"}
 
 
 class Peer(Protocol):
@@ -70,6 +72,30 @@ class _Anywhere:
         pass
 
 
+class _Arriving:
+    """The bytes of bodies that are being read, of all callers and of each: a body may take its time to arrive."""
+
+    def __init__(self) -> None:
+        self._bytes = 0
+        self._own = Counter[Hashable]()
+
+    def add(self, caller: Hashable, size: int) -> None:
+        """Count bytes of a caller. Raises `Refused` if there are too many of them, or too many of all callers."""
+        self._bytes += size
+        self._own[caller] += size
+        if self._own[caller] > MAX_BODIES // 4:
+            raise Refused(429, "too_many_bodies", "You send too many requests at once. Try again.", _SOON)
+        if self._bytes > MAX_BODIES:
+            raise Refused(503, "busy", "Too many requests at once. Try again.", _SOON)
+
+    def remove(self, caller: Hashable, size: int) -> None:
+        """Count bytes of a caller no more: their request was read or refused."""
+        self._bytes -= size
+        self._own[caller] -= size
+        if not self._own[caller]:
+            del self._own[caller]
+
+
 class AccessMiddleware:
     """Refuses what must not be admitted, and passes the rest to `app`.
 
@@ -94,7 +120,7 @@ class AccessMiddleware:
         self._authenticate = authenticate
         self._limits = limits
         self._log = log
-        self._held = 0
+        self._arriving = _Arriving()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one ASGI scope."""
@@ -179,28 +205,26 @@ class AccessMiddleware:
             raise _too_large(MAX_BODY)
         try:
             async with asyncio.timeout(self._limits.body):
-                message = await self._body(receive)
+                message = await self._body(receive, scope[PRINCIPAL].identity)
         except TimeoutError:
             reason = f"The body did not arrive within {self._limits.body:g} seconds."
             raise Refused(408, "request_timeout", reason, _LAST) from None
         return _handing(message, receive) if message["type"] == "http.request" else None
 
-    async def _body(self, receive: Receive) -> Message:
+    async def _body(self, receive: Receive, caller: Hashable) -> Message:
         body = bytearray()
         try:
             while (message := await receive())["type"] == "http.request":
                 chunk = message.get("body", b"")
-                self._held += len(chunk)
                 body += chunk
+                self._arriving.add(caller, len(chunk))
                 if len(body) > MAX_BODY:
                     raise _too_large(MAX_BODY)
-                if self._held > MAX_BODIES:
-                    raise Refused(503, "busy", "Too many requests at once. Try again.", {"Retry-After": "1"})
                 if not message.get("more_body", False):
                     return {"type": "http.request", "body": bytes(body), "more_body": False}
             return message
         finally:
-            self._held -= len(body)
+            self._arriving.remove(caller, len(body))
 
 
 def _handing(first: Message, receive: Receive) -> Receive:
