@@ -12,6 +12,7 @@ from typing import Any
 
 import httpx2
 import pytest
+from dragoman.mcp.reloading import Looks
 from prometheus_client.parser import text_string_to_metric_families
 
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
@@ -89,6 +90,19 @@ def samples(text: str) -> dict[str, float]:
         for family in text_string_to_metric_families(text)
         for sample in family.samples
     }
+
+
+def test_a_file_that_is_being_written_is_not_taken_before_it_stays_as_it_is() -> None:
+    def taken(*contents: bytes) -> list[bytes]:
+        looks = Looks(b"old")
+        return [content for content in contents if looks.is_news(content)]
+
+    assert taken(b"old", b"old") == []
+    assert taken(b"half", b"whole", b"whole", b"whole") == [b"whole"]
+    assert taken(b"half", b"", b"half", b"whole", b"old") == [], "it is never the same twice"
+    assert taken(b"half", b"old", b"old") == [], "it is again what it was"
+    assert taken(b"new", b"new", b"", b"", b"new", b"new") == [b"new"], "it was away for a while"
+    assert taken(b"new", b"new", b"half", b"newer", b"newer", b"old", b"old") == [b"new", b"newer", b"old"]
 
 
 async def test_prometheus_reads_what_was_called_and_never_who_called(serve: Serve) -> None:

@@ -100,12 +100,30 @@ def _watching(toolbox: Toolbox, changed: Callable[[], None]) -> Generator[None]:
 
 async def _watch(file: Path | None, before: bytes, changed: Callable[[], None]) -> None:
     """Call `changed` whenever the content of the configuration file changes."""
+    looks = Looks(before)
     while file is not None:
         await asyncio.sleep(LOOK)
-        now = await asyncio.to_thread(_content, file)
-        if now and now != before:
-            before = now
+        if looks.is_news(await asyncio.to_thread(_content, file)):
             changed()
+
+
+class Looks:
+    """What was seen of the configuration file, one look after the other."""
+
+    def __init__(self, taken: bytes) -> None:
+        self._taken = self._seen = taken
+
+    def is_news(self, now: bytes) -> bool:
+        """Return whether a content differs from the one that was taken, and was there at the last look already.
+
+        An editor that writes in place may be halfway. The first half of a file can be valid, and say nothing of roles.
+        Empty: there was nothing to read.
+        """
+        settled, self._seen = now == self._seen, now
+        if not settled or now in (b"", self._taken):
+            return False
+        self._taken = now
+        return True
 
 
 def _content(file: Path | None) -> bytes:
