@@ -105,6 +105,28 @@ def test_a_file_that_is_being_written_is_not_taken_before_it_stays_as_it_is() ->
     assert taken(b"new", b"new", b"half", b"newer", b"newer", b"old", b"old") == [b"new", b"newer", b"old"]
 
 
+async def test_not_even_the_most_detailed_log_has_values(serve: Serve) -> None:
+    """Whichever way a request takes: some are answered by libraries, which log what they send."""
+    way = {"mcp-protocol-version": "2025-11-25", "accept": "text/event-stream, application/json"}
+    asked = [
+        call("SELECT 'SECRET' AS v")["params"] | {"_meta": {}},
+        call("SELECT 'SECRET' AS v")["params"] | {"_meta": {"progressToken": 1}},
+        {"name": "export_result", "arguments": {"sql": "SELECT 'SECRET' AS v"}},
+        {"name": "execute_query", "arguments": {"sql": "SELECT 'SECRET' AS v", "keep": "kept"}},
+    ]
+    calls = [{"jsonrpc": "2.0", "id": 8, "method": "tools/call", "params": params} for params in asked]
+    read = {"jsonrpc": "2.0", "id": 8, "method": "resources/read", "params": {"uri": "dragoman://results/kept"}}
+    async with serve("http", log_level='"debug"', tools='"full"') as (peer, url):
+        async with httpx2.AsyncClient(headers={**JSON, **way}) as client:
+            sent = [(each, extra) for each in (*calls, read) for extra in ({}, {"mcp-param-x": "any"})]
+            answers = [(await client.post(f"{url}/mcp", json=each, headers=more)).text for each, more in sent]
+        assert sum("SECRET" in answer for answer in answers) >= 6
+    told = "\n".join(peer.log)
+    assert "execute_query" in told
+    assert "SECRET" not in told
+    assert "signature=" not in told
+
+
 async def test_prometheus_reads_what_was_called_and_never_who_called(serve: Serve) -> None:
     async with serve("http") as (_, url), httpx2.AsyncClient() as client:
         await ask(client, url, "SELECT id FROM orders")

@@ -17,8 +17,14 @@ _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", 
 def log_to_stderr(log_format: str, level: str) -> None:
     """Send the logs of this process to stderr; `log_format` is json or text."""
     handler = logging.StreamHandler(sys.stderr)
+    handler.addFilter(_is_shown)
     handler.setFormatter(JsonLines() if log_format == "json" else TextLines())
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
+
+
+def _is_shown(record: logging.LogRecord) -> bool:
+    """Leave out the details of other libraries: some log whole answers, with values and signed addresses."""
+    return record.levelno >= logging.INFO or record.name.startswith("dragoman")
 
 
 def _fields(record: logging.LogRecord) -> dict[str, Any]:
