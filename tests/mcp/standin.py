@@ -8,7 +8,7 @@ import asyncio
 import json
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -136,7 +136,11 @@ class Surfaces:
         try:
             return next(prompt for prompt in self.texts if prompt.name == name)
         except StopIteration:
-            raise UnknownPrompt(name) from None
+            raise UnknownPrompt from None
+
+    async def fill_prompt(self, name: str, given: Mapping[str, str], principal: Principal) -> tuple[Prompt, str]:
+        prompt = self.prompt(name)
+        return prompt, prompt.fill(given)
 
 
 class Nothing:

@@ -4,17 +4,28 @@ import asyncio
 import fcntl
 import os
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from dragoman import Busy, ConfigurationError, Database, DragomanError, Gateway, InternalError, Principal
+from dragoman import (
+    Busy,
+    ConfigurationError,
+    Database,
+    DragomanError,
+    Gateway,
+    InternalError,
+    ParameterError,
+    Principal,
+)
 from dragoman.audit import AuditFile, Record, records, verify_files
 from dragoman.config import Audit, Configuration, Server
 from dragoman.gateway import recording
 from dragoman.tools import Toolbox
+from dragoman.tools.surfaces import complete
 
 ADA = Principal("ada", issuer="https://idp.example", subject="a-1", client="agent", token="ci")
 
@@ -168,6 +179,39 @@ async def test_without_a_record_there_is_no_answer(gateway: Gateway, monkeypatch
     answer = await Toolbox(gateway).call("list_tables", {})
     assert answer.is_error
     assert "could not be recorded" in answer.text
+
+
+Said = Callable[[Toolbox], Awaitable[object]]
+BESIDE_TOOLS: dict[str, Said] = {
+    "list_resources": lambda toolbox: toolbox.surfaces.resources(ADA),
+    "read_resource": lambda toolbox: toolbox.surfaces.read("databases://list", ADA),
+    "get_prompt": lambda toolbox: toolbox.surfaces.fill_prompt("explore", {"database": "hush"}, ADA),
+    "an unknown prompt": lambda toolbox: toolbox.surfaces.fill_prompt("nothing", {}, ADA),
+    "complete": lambda toolbox: complete(toolbox.surfaces, ADA, "table", "hush", {"database": "shop"}, None),
+    "complete in vain": lambda toolbox: complete(toolbox.surfaces, ADA, "table", "", {"database": "nothing"}, None),
+    "an unknown tool": lambda toolbox: toolbox.refuse("nothing", ADA),
+}
+
+
+@pytest.mark.parametrize("said", BESIDE_TOOLS)
+async def test_what_is_said_beside_tools_has_a_record_too(said, gateway: Gateway, recorded):
+    with suppress(ParameterError):
+        await BESIDE_TOOLS[said](Toolbox(gateway))
+    (record,) = recorded()
+    assert record.principal == "ada"
+    assert record.outcome == {
+        "an unknown prompt": "PARAMETER_ERROR",
+        "complete in vain": "UNKNOWN_DATABASE",
+        "an unknown tool": "PERMISSION_DENIED",
+    }.get(said, "ok")
+    assert "hush" not in str(record)
+
+
+@pytest.mark.parametrize("said", BESIDE_TOOLS)
+async def test_nothing_is_said_without_a_record_beside_tools(said, gateway: Gateway, monkeypatch):
+    monkeypatch.setattr(AuditFile, "append", full)
+    with pytest.raises(InternalError, match="could not be recorded"):
+        await BESIDE_TOOLS[said](Toolbox(gateway))
 
 
 async def test_where_the_audit_is_not_required_the_answer_comes_and_the_log_tells(audited, monkeypatch, caplog):

@@ -39,7 +39,7 @@ class Calls:
         return self._toolbox.is_plain(name, principal)
 
     async def refuse(self, name: str, principal: Principal, origin: Origin | None = None) -> None:
-        """Record a call of a tool that does not exist for a principal."""
+        """Record a call of a tool that does not exist for a principal. Raises as `Toolbox.refuse`."""
         with coming_from(origin):
             await self._toolbox.refuse(name, principal)
 

@@ -20,7 +20,7 @@ from dragoman.mcp.gate import origin_of, trace_of
 from dragoman.mcp.handshake import BRIEF_MS, CACHE_MS, CACHE_SCOPE, NAME, Handshake, describe
 from dragoman.mcp.identity import PRINCIPAL
 from dragoman.mcp.subscriptions import Again, Subscriptions
-from dragoman.mcp.surfaces import SurfaceHandlers
+from dragoman.mcp.surfaces import SurfaceHandlers, translate_errors
 from dragoman.model import LOCAL, Principal
 
 if TYPE_CHECKING:
@@ -63,7 +63,8 @@ def build(
     async def call_tool(context: Context, call: types.CallToolRequestParams) -> types.CallToolResult:
         progress, principal = context.session.report_progress, _principal(context, local)
         if not await toolbox.knows(call.name, principal):
-            await running.refuse(call.name, principal, _origin(context))
+            with translate_errors("tools/call"):
+                await running.refuse(call.name, principal, _origin(context))
             raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {call.name[:100]}")
         return _result(
             await running.call(

@@ -51,7 +51,7 @@ class SurfaceHandlers:
         self, context: Context, _: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
         """Answer `resources/list`."""
-        with _translate_errors("resources/list"):
+        with translate_errors("resources/list"):
             found = filter_by_tags(await self._surfaces.resources(self._who(context)), context)
         return types.ListResourcesResult(resources=[_resource(each) for each in found])
 
@@ -59,7 +59,7 @@ class SurfaceHandlers:
         self, context: Context, _: types.PaginatedRequestParams | None
     ) -> types.ListResourceTemplatesResult:
         """Answer `resources/templates/list`."""
-        with _translate_errors("resources/templates/list"):
+        with translate_errors("resources/templates/list"):
             found = filter_by_tags(self._surfaces.templates(self._who(context)), context)
         return types.ListResourceTemplatesResult(resource_templates=[_template(each) for each in found])
 
@@ -69,7 +69,7 @@ class SurfaceHandlers:
         """Answer `resources/read`."""
         uri = str(params.uri)
         try:
-            with _translate_errors("resources/read"):
+            with translate_errors("resources/read"):
                 content = await self._surfaces.read(uri, self._who(context))
         except UnknownResource:
             code = types.INVALID_PARAMS if context.protocol_version == MODERN_VERSION else NOT_FOUND
@@ -78,16 +78,16 @@ class SurfaceHandlers:
 
     async def list_prompts(self, context: Context, _: types.PaginatedRequestParams | None) -> types.ListPromptsResult:
         """Answer `prompts/list`."""
-        with _translate_errors("prompts/list"):
+        with translate_errors("prompts/list"):
             found = filter_by_tags(await asyncio.to_thread(self._surfaces.prompts), context)
         return types.ListPromptsResult(prompts=[_prompt(each) for each in found])
 
     async def get_prompt(self, context: Context, params: types.GetPromptRequestParams) -> types.GetPromptResult:
         """Answer `prompts/get`."""
         try:
-            with _translate_errors("prompts/get"):
-                prompt = await asyncio.to_thread(self._surfaces.prompt, params.name)
-                text = prompt.fill(params.arguments or {})
+            with translate_errors("prompts/get"):
+                who = self._who(context)
+                prompt, text = await self._surfaces.fill_prompt(params.name, params.arguments or {}, who)
         except UnknownPrompt:
             raise MCPError(types.INVALID_PARAMS, f"Unknown prompt: {params.name[:100]}") from None
         message = types.PromptMessage(role="user", content=types.TextContent(text=text))
@@ -97,7 +97,7 @@ class SurfaceHandlers:
         """Answer `completion/complete`."""
         given = params.context.arguments if params.context is not None else None
         uri = params.ref.uri if isinstance(params.ref, types.ResourceTemplateReference) else None
-        with _translate_errors("completion/complete"):
+        with translate_errors("completion/complete"):
             found = await complete(
                 self._surfaces, self._who(context), params.argument.name, params.argument.value, given or {}, uri
             )
@@ -149,7 +149,7 @@ def _content(item: Content) -> types.TextResourceContents | types.BlobResourceCo
 
 
 @contextmanager
-def _translate_errors(method: str) -> Generator[None]:
+def translate_errors(method: str) -> Generator[None]:
     """Raise errors as errors of the protocol: on 2025 connections the SDK would send any exception's text."""
     try:
         yield

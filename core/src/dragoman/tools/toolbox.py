@@ -10,7 +10,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from dragoman.errors import DragomanError, InternalError, PermissionDenied
+from dragoman.errors import Busy, DragomanError, InternalError, PermissionDenied, QuotaExceeded
 from dragoman.gateway import Gateway
 from dragoman.gateway.calls import CallRecord
 from dragoman.gateway.gateway import SETS_OF_ROLES
@@ -229,8 +229,11 @@ class Toolbox:
         return spec is not None and spec.handler == "run_tool" and self._gateway.for_principal(principal).is_restricted
 
     async def refuse(self, name: str, principal: Principal) -> None:
-        """Record a call of a tool that does not exist for a principal. No record shows a name that a caller made up."""
-        with suppress(DragomanError):
+        """Record a call of a tool that does not exist for a principal. No record shows a name that a caller made up.
+
+        Raises `InternalError` if the audit requires a record that cannot be written.
+        """
+        with suppress(PermissionDenied, QuotaExceeded, Busy):
             async with self._gateway.call(name if name in self._specs else UNKNOWN, principal):
                 raise PermissionDenied("There is no such tool.")
 

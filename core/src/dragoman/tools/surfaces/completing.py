@@ -13,7 +13,7 @@ from dragoman.model import Principal
 from dragoman.tools import saved_queries
 from dragoman.tools.surfaces import uris
 from dragoman.tools.surfaces.reading import reports_of
-from dragoman.tools.surfaces.surfaces import Surfaces
+from dragoman.tools.surfaces.surfaces import COMPLETE, Surfaces
 
 MOST = 100
 """The most values of one completion, as the protocol says."""
@@ -36,15 +36,18 @@ async def complete(
 
     Returns nothing if the caller may not know them, or a database does not answer.
     """
-    gateway = surfaces.gateway.for_principal(principal)
-    templates = {template.uri for template in surfaces.templates(principal)}
-    if uri is not None and uri not in templates:
-        return Completion()
-    try:
-        candidates = await _candidates(gateway, principal, _kind_of(argument, uri), given)
-    except DragomanError:
-        return Completion()
-    return _fitting(candidates, value)
+    async with surfaces.gateway.call(COMPLETE, principal, given.get("database")) as record:
+        record.arguments = {"argument": argument, "uri": uri}
+        gateway = surfaces.gateway.for_principal(principal)
+        templates = {template.uri for template in surfaces.templates(principal)}
+        if uri is not None and uri not in templates:
+            return Completion()
+        try:
+            candidates = await _candidates(gateway, principal, _kind_of(argument, uri), given)
+        except DragomanError as error:
+            record.outcome = error.code
+            return Completion()
+        return _fitting(candidates, value)
 
 
 def _kind_of(argument: str, uri: str | None) -> str:

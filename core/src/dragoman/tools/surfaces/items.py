@@ -19,8 +19,11 @@ class UnknownResource(ParameterError):
         super().__init__(message, **more)
 
 
-class UnknownPrompt(LookupError):
+class UnknownPrompt(ParameterError):
     """There is no such prompt."""
+
+    def __init__(self, message: str = "There is no such prompt.", **more: Any) -> None:
+        super().__init__(message, **more)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Mapping
+from typing import Final
 
 from dragoman.exports import FORMATS
 from dragoman.gateway import Gateway
@@ -15,6 +17,10 @@ from dragoman.tools.surfaces.items import Content, Prompt, Resource, Template, U
 from dragoman.tools.surfaces.prompts import Prompts
 from dragoman.tools.surfaces.reading import mime_of, read, reports_of
 
+READ: Final = "read_resource"
+PROMPT: Final = "get_prompt"
+COMPLETE: Final = "complete"
+"""The names under which resources, prompts and completions are recorded."""
 STANDS_FOR: Mapping[str, str] = {
     uris.DATABASES.name: "list_databases",
     uris.SCHEMA.name: "describe_table",
@@ -45,11 +51,12 @@ class Surfaces:
     async def resources(self, principal: Principal) -> list[Resource]:
         """Return the resources that a caller may read, if there are few of their kind; tables have a template.
 
-        Asks no database.
+        Asks no database. It is recorded as the tool that lists them is.
         """
         gateway = self._gateway.for_principal(principal)
-        kinds = {kind for kind in STANDS_FOR if self._offers(gateway, kind)}
-        return [each for each in await self._all(gateway, principal) if _kind(each) in kinds]
+        async with self._gateway.call(READ, principal):
+            kinds = {kind for kind in STANDS_FOR if self._offers(gateway, kind)}
+            return [each for each in await self._all(gateway, principal) if _kind(each) in kinds]
 
     async def _all(self, gateway: Gateway, principal: Principal) -> list[Resource]:
         queries = await saved_queries.visible(gateway, principal)
@@ -84,9 +91,7 @@ class Surfaces:
         """Return the content of a resource. Raises `UnknownResource`, and `DragomanError` if it cannot be read now."""
         found = uris.match(uri)
         gateway = self._gateway.for_principal(principal)
-        async with self._gateway.call(
-            "read_resource", principal, found[1].get("database") if found else None
-        ) as record:
+        async with self._gateway.call(READ, principal, found[1].get("database") if found else None) as record:
             record.arguments = record.arguments or {"uri": uri}
             if found is None or not self._offers(gateway, found[0].name):
                 raise UnknownResource
@@ -121,7 +126,14 @@ class Surfaces:
         try:
             return self._prompts.read()[name]
         except KeyError:
-            raise UnknownPrompt(name) from None
+            raise UnknownPrompt from None
+
+    async def fill_prompt(self, name: str, given: Mapping[str, str], principal: Principal) -> tuple[Prompt, str]:
+        """Return a prompt, and its text with a caller's arguments. Raises `UnknownPrompt`, `ParameterError`."""
+        async with self._gateway.call(PROMPT, principal, "") as record:
+            record.arguments = {"name": name}
+            prompt = await asyncio.to_thread(self.prompt, name)
+            return prompt, prompt.fill(given)
 
 
 def _one(template: Template, description: str, **values: str) -> Resource:
