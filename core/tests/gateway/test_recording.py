@@ -161,6 +161,12 @@ SELECT name FROM customers WHERE name = :name
         ("run_query", {"name": "by_name", "params": {"name": "hush"}}),
         ("by_name", {"name": "hush"}),
         ("by_name", {"nam": "hush"}),
+        # Written wrong, so that they are no arguments of the tool, or not of their kind.
+        ("execute_query", {"sql": BOUND, "parameters": ["hush"]}),
+        ("execute_query", {"sql": BOUND, "database": {"name": "hush"}}),
+        ("get_row", {"table_name": "customers", "keys": "hush"}),
+        ("get_row", {"table_name": ["customers", {"key": "hush"}], "key": 1}),
+        ("run_query", {"name": "by_name", "arguments": {"name": "hush"}}),
     ],
 )
 async def test_a_value_is_kept_if_the_configuration_says_so(tool, arguments, values, audited, recorded, tmp_path: Path):

@@ -10,7 +10,7 @@ import asyncio
 import logging
 import time
 from collections import Counter, deque
-from collections.abc import AsyncGenerator, Generator, Hashable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Collection, Generator, Hashable, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -225,6 +225,7 @@ class CallRecord:
     - `admission`: the slots it holds.
     - `sql`, `params`, `arguments`: as they were sent. These and `relations`, `columns`, `confined`, `acting` are only
       for the audit; the log never shows them.
+    - `known`: the names of the tool's arguments; None: all that were sent are.
     - `audit`: the place of its record in the audit's chain.
     - `model_use`: what it used of a language model.
     """
@@ -243,6 +244,7 @@ class CallRecord:
     sql: str = ""
     params: Sequence[Any] = ()
     arguments: Mapping[str, Any] | None = None
+    known: Collection[str] | None = None
     relations: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
     confined: tuple[ConfinedRelation, ...] = ()

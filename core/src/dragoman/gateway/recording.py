@@ -7,7 +7,7 @@ import hashlib
 import logging
 import os
 import time
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
 from itertools import count
 from typing import TYPE_CHECKING, Any, cast
 
@@ -214,7 +214,19 @@ class Recorder:
         if not isinstance(arguments, Mapping):
             return None
         given = cast("Mapping[str, Any]", arguments)
-        return {name: value for name, value in given.items() if name not in hidden and value is not None} or None
+        return {
+            name: value
+            for name, value in given.items()
+            if name not in hidden and value is not None and _is_argument(name, value, call.known)
+        } or None
+
+
+def _is_argument(name: str, value: Any, known: Collection[str] | None) -> bool:
+    """Return whether a tool has such an argument. Any other one, such as a misspelt `params`, may hold a secret."""
+    if known is None or name in _VALUES:
+        return True
+    items: list[Any] = value if isinstance(value, list) else [value]  # pyright: ignore[reportUnknownVariableType]
+    return name in known and all(isinstance(item, str | int | float) for item in items)
 
 
 def _encode(record: Record) -> bytes:

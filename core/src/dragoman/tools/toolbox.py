@@ -128,6 +128,7 @@ class Toolbox:
         self._shown = show(self._gateway.configuration, self._profile, self._format)
         self._specs = {spec.name: spec for spec in self._shown.specs}
         self._taken = {spec.name: spec.all_arguments for spec in self._shown.specs}
+        self._names = {name: frozenset(each.name for each in taken) for name, taken in self._taken.items()}
         self._seen: dict[tuple[tuple[str, ...] | None, frozenset[str]], Shown] = {}
         check_roles(self._gateway.configuration)
 
@@ -257,6 +258,7 @@ class Toolbox:
             named = arguments.get("database") if isinstance(arguments, Mapping) else None
             async with self._gateway.call(name, principal, named if isinstance(named, str) else None) as record:
                 record.arguments = {"params": arguments} if spec.binds else arguments
+                record.known = None if spec.binds else self._names[name]
                 body = await self._answer(spec, arguments, progress, principal)
                 encoded = encode(body.facts)
                 record.bytes = record.bytes or len(encoded)
