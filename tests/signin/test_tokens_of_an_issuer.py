@@ -4,7 +4,7 @@ import asyncio
 import base64
 import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from typing import Any
 from urllib.parse import unquote_plus
@@ -288,6 +288,25 @@ async def test_an_answer_that_is_no_set_of_keys_counts_as_an_issuer_that_is_down
             assert await tokens.claims(issuer.token())
             with pytest.raises(IssuerUnreachable):
                 await tokens.claims(issuer.token(header={"kid": "new"}))
+
+
+@pytest.mark.parametrize("published", [[], ["encryption"], ["short"]])
+async def test_a_set_without_keys_for_signatures_makes_nobody_sign_in_again(
+    issuer: Issuer, published: list[str]
+) -> None:
+    """Such an issuer cannot have made a token that callers hold, so it is out of order. Its old keys are withdrawn."""
+    async with reading(issuer) as (tokens, clock):
+        for _ in range(2):
+            whole, issuer.published = issuer.published, published
+            clock.now += FRESH + 1
+            before = asyncio.all_tasks()
+            with suppress(IssuerUnreachable):
+                await tokens.claims(issuer.token())
+            await asyncio.wait([*(asyncio.all_tasks() - before), asyncio.create_task(asyncio.sleep(0))])
+            with pytest.raises(IssuerUnreachable):
+                await tokens.claims(issuer.token())
+            issuer.published, clock.now = whole, clock.now + 2
+            assert await tokens.claims(issuer.token())
 
 
 async def test_a_redirect_is_not_followed(issuer: Issuer) -> None:

@@ -92,10 +92,13 @@ class KeyCache:
             given = (await self._client.ask("GET", self._url, headers={"Accept": "application/json"})).get("keys")
             if not isinstance(given, list):  # a page about an outage, for instance
                 raise IssuerUnreachable(RETRY_AFTER)
+            self._keys = _signing_keys(cast("list[object]", given))
+            if not self._keys:  # it checks no token: the callers are not the ones who are wrong
+                LOGGER.warning("the issuer publishes no key that checks signatures")
+                raise IssuerUnreachable(RETRY_AFTER)
         except IssuerUnreachable:
             self._failed = self._clock()
             raise
-        self._keys = _signing_keys(cast("list[object]", given))
         self._fetched = self._clock()
 
     async def aclose(self) -> None:
