@@ -97,7 +97,9 @@ class Exports:
             left.set()
             del kept.exports[part.name], kept.exports[work.name]
             part.unlink(missing_ok=True)
-            # If the caller was cancelled, the thread goes on for a moment and may create the file at its end.
+            # If the caller was cancelled, the thread goes on for a moment and may create the file at its end. Nobody
+            # waits for its error any more.
+            writing.add_done_callback(lambda done: done.cancelled() or done.exception())
             writing.add_done_callback(lambda _: part.unlink(missing_ok=True))
         kept.exports[form] = path
         if kept.is_dropped:  # it was dropped while the file was written
