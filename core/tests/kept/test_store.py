@@ -10,11 +10,13 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from dragoman import Busy, Column, Encoded, ParameterError, Principal, ResultNotFound, RowStream
 from dragoman.kept import Bounds, Store
+from dragoman.kept.pages import PAGE_BYTES
 from dragoman.kept.store import RESULTS_PER_CALLER, RUNNING_PER_CALLER
 
 BOUNDS = Bounds(max_bytes=10**9, max_bytes_per_caller=10**9, ttl=100)
@@ -236,6 +238,51 @@ async def test_kept_results_do_not_use_up_the_files_a_process_may_open(tmp_path:
     await store.drop(ADA, "r1")
     await store.keep(ADA, "more", "shop", OF, _stream)
     assert len(store.of(ADA)) == RESULTS_PER_CALLER
+    await store.aclose()
+
+
+async def test_no_caller_uses_up_the_results_that_all_may_keep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Where the process may open few files."""
+    monkeypatch.setattr("dragoman.kept.store.MOST_RESULTS", 12)
+    store, bob = Store(tmp_path, BOUNDS), Principal("bob", issuer="i", subject="2")
+    for number in range(6):
+        await store.keep(ADA, f"r{number}", "shop", OF, _stream)
+    with pytest.raises(Busy, match="You keep 6 results already"):
+        await store.keep(ADA, "more", "shop", OF, _stream)
+    for number in range(6):
+        await store.keep(bob, f"r{number}", "shop", OF, _stream)
+    with pytest.raises(Busy, match="The server keeps as many results as it can"):
+        await store.keep(Principal("eve", issuer="i", subject="3"), "first", "shop", OF, _stream)
+    await store.aclose()
+
+
+@pytest.mark.parametrize(
+    ("bounds", "free", "limit", "hint"),
+    [
+        ({"max_bytes_per_caller": PAGE_BYTES}, 0, PAGE_BYTES, "Keep less"),
+        ({"max_bytes": PAGE_BYTES}, 0, PAGE_BYTES, "All callers"),
+        ({}, 2**62, len(b"[1],[2]"), "disk"),
+    ],
+)
+async def test_a_result_that_is_cut_names_the_limit_that_cut_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bounds, free, limit, hint
+):
+    monkeypatch.setattr("dragoman.kept.store.LEAST_FREE", free)
+    monkeypatch.setattr("dragoman.kept.store.FLUSH_SECONDS", -1)
+
+    @asynccontextmanager
+    async def two() -> AsyncIterator[RowStream]:
+        async def batches() -> AsyncIterator[Encoded]:
+            yield Encoded.of([b"[1]", b"[2]"])
+            yield Encoded.of([b"[3]"])
+
+        yield RowStream([Column("n", "int")], batches())
+
+    store = Store(tmp_path, replace(BOUNDS, **bounds))
+    kept = await store.keep(ADA, "x", "shop", OF, two)
+    assert kept.truncated is not None
+    assert (kept.truncated.reason, kept.truncated.limit, kept.pages.rows) == ("bytes", limit, 2)
+    assert hint in kept.truncated.hint
     await store.aclose()
 
 

@@ -46,6 +46,7 @@ FLUSH_SECONDS: Final = 0.5
 """The most seconds that a row waits for its page to fill before it can be read."""
 RUNNING_PER_CALLER: Final = 4
 RESULTS_PER_CALLER: Final = 100
+"""The most results of one caller, and never more than half of all."""
 MOST_RESULTS: Final = resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 4
 """The most results in total: each has an open file, and connections need files too."""
 
@@ -239,8 +240,10 @@ class Store:
             raise Busy(f"{RUNNING_PER_CALLER} results are still being kept.", suggestion="Wait for one, or drop it.")
         if _key(owner, name) in self._kept:
             return
-        if len(own) + entering >= RESULTS_PER_CALLER or len(self._kept) + self._entering.total() >= MOST_RESULTS:
+        if len(own) + entering >= min(RESULTS_PER_CALLER, MOST_RESULTS // 2):
             raise Busy(f"You keep {len(own)} results already.", suggestion="Drop one that is no longer needed.")
+        if len(self._kept) + self._entering.total() >= MOST_RESULTS:
+            raise Busy("The server keeps as many results as it can.", suggestion="Try again in a while.")
 
     async def _enter(self, owner: Owner, name: str, database: str, sources: tuple[Source, ...]) -> Kept:
         pages = await asyncio.to_thread(self._new_pages)
@@ -312,8 +315,7 @@ class Store:
             assert isinstance(batch, Encoded)  # a gateway's stream has only these
             # Checked only where rows would be missing. A whole result is not cut.
             if batch.count and kept.pages.rows and self._is_full(kept):
-                hint = "Keep less at once, or drop results that are no longer needed."
-                kept.truncated = Truncation("bytes", self._bounds.max_bytes_per_caller, hint)
+                kept.truncated = self._cut(kept)
                 return
             kept.notices += tuple(notice for notice in batch.notices if notice not in kept.notices)
             await asyncio.to_thread(kept.pages.add, batch)
@@ -325,6 +327,16 @@ class Store:
         """Return whether another page would not fit. A result is never removed before its time to make room."""
         self.expire()
         return not self.has_room(kept.owner)
+
+    def _cut(self, kept: Kept) -> Truncation:
+        """Return what says which limit cut a result: its caller's share, the room for all, or the disk."""
+        bounds, more = self._bounds, PAGE_BYTES
+        if self._size(kept.owner) + more > bounds.max_bytes_per_caller:
+            hint = "Keep less at once, or drop results that are no longer needed."
+            return Truncation("bytes", bounds.max_bytes_per_caller, hint)
+        if self._size(None) + more > bounds.max_bytes:
+            return Truncation("bytes", bounds.max_bytes, "All callers together keep too much. Try again in a while.")
+        return Truncation("bytes", kept.pages.size, "The server's disk is nearly full. Tell its administrator.")
 
     def has_room(self, owner: Owner, more: int = 0) -> bool:
         """Return whether a caller may store another page and `more` bytes, and the disk has room.
