@@ -1,5 +1,6 @@
 import copy
 import json
+import os
 import subprocess
 import sys
 import tomllib
@@ -158,6 +159,14 @@ def test_a_users_folder_that_cannot_be_looked_into_has_no_file(configure: Load, 
     # The system refuses so long a name as it refuses a folder of somebody else's, the administrator's tests included.
     with pytest.raises(ConfigurationError, match="no database"):
         configure(environ={"XDG_CONFIG_HOME": str(tmp_path / ("x" * 300))})
+
+
+def test_a_user_whom_the_system_does_not_list_has_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in an image that runs as a number, without the variable HOME."""
+    monkeypatch.delenv("HOME")
+    monkeypatch.setattr(os, "getuid", lambda: 2**31 - 9)
+    with pytest.raises(ConfigurationError, match="no database"):
+        load(folder=tmp_path, environ={})
 
 
 @pytest.mark.parametrize("arguments", [{"path": "no.toml"}, {"environ": {"DRAGOMAN_CONFIG": "no.toml"}}])

@@ -92,8 +92,14 @@ def find(explicit: str | Path | None, environ: Mapping[str, str], folder: Path) 
 def _user_folder(environ: Mapping[str, str]) -> Path:
     if given := environ.get("XDG_CONFIG_HOME"):
         return Path(given) / "dragoman"
-    home = Path(environ["HOME"]) if environ.get("HOME") else Path.home()
-    return home / ("Library/Application Support" if sys.platform == "darwin" else ".config") / "dragoman"
+    return _home(environ) / ("Library/Application Support" if sys.platform == "darwin" else ".config") / "dragoman"
+
+
+def _home(environ: Mapping[str, str]) -> Path:
+    try:
+        return Path(environ["HOME"]) if environ.get("HOME") else Path.home()
+    except RuntimeError:  # a user without an entry in the system's list; container runtimes say the same then
+        return Path("/")
 
 
 def key_file(environ: Mapping[str, str]) -> Path:
