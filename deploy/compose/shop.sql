@@ -5,7 +5,7 @@
 CREATE ROLE reader LOGIN PASSWORD :'shop_password';
 CREATE ROLE audit LOGIN PASSWORD :'audit_password';
 CREATE DATABASE shop;
-CREATE DATABASE audit OWNER audit;
+CREATE DATABASE audit;
 
 \connect shop
 CREATE TABLE customers (id int PRIMARY KEY, name text NOT NULL, email text NOT NULL);
@@ -13,3 +13,8 @@ CREATE TABLE orders (id int PRIMARY KEY, customer_id int NOT NULL REFERENCES cus
 INSERT INTO customers VALUES (1, 'Ada', 'ada@example.com'), (2, 'Grace', 'grace@example.com');
 INSERT INTO orders VALUES (1, 1, 12.50), (2, 1, 99.00), (3, 2, 7.25);
 GRANT SELECT ON ALL TABLES IN SCHEMA public TO reader;
+
+-- The gateway creates the table of its record at the first start, and owns it. To take it away then, as `postgres`:
+--   ALTER TABLE calls OWNER TO postgres; GRANT SELECT, INSERT ON calls TO audit; REVOKE CREATE ON SCHEMA public FROM audit;
+\connect audit
+GRANT CREATE ON SCHEMA public TO audit;

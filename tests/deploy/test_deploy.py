@@ -159,6 +159,29 @@ def test_the_compose_file_s_callers_see_what_their_roles_grant(configuration: Pa
     assert json.loads(told)["rows"] == [["ann", "ok"], ["ann", "COLUMN_NOT_FOUND"]]
 
 
+def test_the_role_of_the_audit_owns_no_database_and_needs_not_own_its_table(
+    database: tuple[Server, int], configuration: Path, capsys: pytest.CaptureFixture[str]
+):
+    def ask() -> object:
+        with pytest.raises(SystemExit) as ended:
+            main(["query", "shop", "SELECT 1", "--as", "ann:analysts", "--config", str(configuration)])
+        capsys.readouterr()
+        return ended.value.code
+
+    def run(sql: str) -> str:
+        psql = shutil.which("psql") or str(database[0].bin and database[0].bin / "psql")
+        command = [psql, "-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-c", sql, database[0].address("audit")]
+        return subprocess.run(command, check=True, timeout=60, capture_output=True, text=True).stdout
+
+    assert ask() == 0
+    assert run("SELECT count(*) FROM pg_database WHERE pg_get_userbyid(datdba) = 'audit'") == "0\n"
+    script = (DEPLOY / "compose" / "shop.sql").read_text()
+    run(next(line.removeprefix("--") for line in script.splitlines() if "OWNER TO" in line))
+    before = int(run("SELECT count(*) FROM calls"))
+    assert ask() == 0
+    assert int(run("SELECT count(*) FROM calls")) == before + 1
+
+
 def test_the_image_s_command_serves_and_ends_in_time(configuration: Path):
     command = [*json.loads(instructions("ENTRYPOINT")[0]), *json.loads(instructions("CMD")[0])]
     assert command[0] == "dragoman"
