@@ -96,7 +96,7 @@ async def test_values_that_may_lead_to_somebody_are_not_near_values(gateway: Gat
     assert told == "status = 'PAID': no row meets it."
 
 
-async def test_what_a_description_has_learned_is_told_without_asking(gateway: Gateway):
+async def test_what_a_description_has_learned_is_told(gateway: Gateway):
     opened = gateway.database()
     await opened.knowledge.of([await opened.catalog.find("purchase")])
     (told,) = (await gateway.query(None, "SELECT id FROM purchase WHERE status = 'OPEN'")).notices

@@ -81,10 +81,15 @@ async def _find_cause(query: Query, rows: Collected, record: CallRecord, found: 
 
     parameters = query.parameters
     selection = await asyncio.to_thread(_selection, query.statement, parameters)
-    if rows.row_count and not selection.aggregate:
+    if rows.row_count and not _says_nothing(rows, selection):
         return
     tables = await _tables(query.opened, selection)
     await _Doctor(query.opened, selection, tables, parameters, run, found).find()
+
+
+def _says_nothing(rows: Collected, selection: Selection) -> bool:
+    """Return whether a single value says that nothing was found: NULL, or a count of zero. A least of zero does not."""
+    return selection.aggregate and (rows.rows_json == NOTHING[1] or selection.aggregated == "COUNT")
 
 
 def _import_sqlglot() -> None:
@@ -133,8 +138,10 @@ class _Doctor:
             return found
         cached = {str(table.relation): await self.opened.get_known(table) for table in self.tables.values()}
         found = known_cause(selection.conditions, self._column_of, cached, certain=True)
-        if found or not self.opened.dialect.probes:
+        if not self.opened.dialect.probes:
             return found or known_cause(selection.conditions, self._column_of, cached, certain=False)
+        if found:
+            self.found.append(found)  # for the case that the database does not answer in time
         return await self._diagnose(cached)
 
     # The columns of conditions
@@ -148,6 +155,11 @@ class _Doctor:
             return self.selection.sources[0].name
         owners = [name for name, table in self.tables.items() if any(same(column, c.name) for c in table.columns)]
         return owners[0] if len(owners) == 1 and len(self.tables) == len(self.selection.sources) else None
+
+    def _own_rows(self, source: str | None, column: str) -> str | None:
+        """Return the source whose own rows decide about a column. None if an outer join has a say, too."""
+        home = self._home(source, column)
+        return None if any(each.optional for each in self.selection.sources if each.name == home) else home
 
     def _column_of(self, comparison: Comparison) -> tuple[Table, TableColumn] | None:
         table = self.tables.get(self._home(comparison.source, comparison.column) or "")
@@ -167,7 +179,7 @@ class _Doctor:
 
         selection = self.selection
         conditions = selection.conditions
-        homes = [home_of(each, self._home) for each in conditions]
+        homes = [home_of(each, self._own_rows) for each in conditions]
         questions = [selection.exists(only=source.name) for source in selection.sources]
         questions += [
             selection.exists([each], only=home) if home else selection.exists([each])
@@ -180,6 +192,7 @@ class _Doctor:
         questions += [selection.exists(each) for each in others]
         questions.append(selection.exists(conditions))
         answers = iter(await self._ask(questions))
+        self.found.clear()  # what was known may have changed since
         filled = [next(answers) for _ in selection.sources]
         met = [next(answers) for _ in conditions]
         joined = [next(answers) for _ in steps] if len(selection.sources) > 1 else []
@@ -196,7 +209,7 @@ class _Doctor:
             return "Rows meet the conditions; no group meets HAVING."
         if selection.offset:
             return f"OFFSET {selection.offset} lies beyond the last row."
-        return "Rows meet the conditions; what is aggregated is null in all of them." if selection.aggregate else ""
+        return "Rows meet the conditions; what is aggregated is null in all of them." if selection.aggregated else ""
 
     async def _name_cause(
         self,
@@ -210,7 +223,7 @@ class _Doctor:
     ) -> str:
         selection = self.selection
         for source, any_row in zip(selection.sources, filled, strict=True):
-            if not any_row:
+            if not any_row and not source.optional:
                 return f"{mention(source.name)} has no rows."
         for condition, home, is_met in zip(selection.conditions, homes, met, strict=True):
             if not is_met and (home or (all(joined) and kept)):

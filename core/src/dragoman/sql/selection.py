@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 from sqlglot import exp
@@ -30,15 +31,20 @@ _OPERATORS: dict[type[exp.Expr], str] = {
     exp.ILike: "ILIKE",
 }
 _MIRRORED = {">": "<", ">=": "<=", "<": ">", "<=": ">=", "=": "=", "<>": "<>"}
-Value = str | int | float | bool | None
+Value = str | int | float | bool | Decimal | None
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A source of a query, by its name there. `relation`: as written; None for a subquery or a call."""
+    """A source of a query, by its name there.
+
+    `relation`: as written; None for a subquery, a call or a member of WITH. `optional`: an outer join may put NULL in
+    place of its columns.
+    """
 
     name: str
     relation: Relation | None
+    optional: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,13 +79,15 @@ class Condition:
 class Selection:
     """A query without its outputs. `aggregate`: it always returns one row. `limit` and `offset`: None if not given.
 
-    `by_keys`: for each source but the first, the condition that joins it, as text; empty if there is none.
+    `aggregated`: what its only output aggregates (COUNT, SUM, ...), if that is all that the output does; else empty.
+    `joins`: for each source but the first, the condition that joins it, as text; empty if there is none.
     """
 
     sources: tuple[Source, ...]
     conditions: tuple[Condition, ...]
     joins: tuple[str, ...]
     aggregate: bool
+    aggregated: str
     having: bool
     limit: Value
     offset: Value
@@ -126,14 +134,20 @@ def selection_of(statement: Statement, parameters: Sequence[Any] = ()) -> Select
     """Return the sources and conditions of a query.
 
     `parameters`: the values of its parameters, for texts about its conditions. Raises `InvalidSql`, and `Unsupported`
-    for queries that are not taken apart: set operations, many tables, many conditions.
+    for queries that are not taken apart: set operations, samples, many tables, many conditions.
     """
     tree = tree_with_parameters(statement)
     if not isinstance(tree, exp.Select) or not tree.args.get("from_"):
         raise Unsupported("It is not one SELECT from something.")
+    if tree.find(exp.TableSample):
+        raise Unsupported("It reads a sample.")
+    members = frozenset(member.alias.lower() for member in tree.find_all(exp.CTE))
     outer, tree = tree, _innermost(tree)
     reader = _Reader(statement.sqlglot, parameters)
-    sources = tuple(_source(part) for part in _parts(tree))
+    sources = tuple(
+        _source(part, members, optional=optional)
+        for part, optional in zip(_parts(tree), _are_optional(tree), strict=True)
+    )
     if len(sources) > MOST_SOURCES or len({source.name for source in sources}) < len(sources):
         raise Unsupported("It has many tables, or some without a name.")
     kept, conditions = reader.conditions(tree)
@@ -146,6 +160,7 @@ def selection_of(statement: Statement, parameters: Sequence[Any] = ()) -> Select
             reader.format(join.args["on"]) if join.args.get("on") else "" for join in tree.args.get("joins") or ()
         ),
         aggregate=_is_aggregate(outer),
+        aggregated=_only_aggregate(outer),
         having=bool(tree.args.get("having")),
         limit=reader.limit_of(outer, "limit"),
         offset=reader.limit_of(outer, "offset"),
@@ -175,17 +190,40 @@ def _parts(select: exp.Select) -> Iterator[exp.Expr]:
         yield join.this
 
 
-def _source(part: exp.Expr) -> Source:
+def _are_optional(select: exp.Select) -> list[bool]:
+    """Return for each source whether an outer join puts NULL in place of its columns."""
+    optional = [False]
+    for join in select.args.get("joins") or ():
+        if join.side in ("RIGHT", "FULL"):
+            optional = [True] * len(optional)
+        optional.append(join.side in ("LEFT", "FULL"))
+    return optional
+
+
+def _source(part: exp.Expr, members: frozenset[str], *, optional: bool) -> Source:
     relation = None
     if isinstance(part, exp.Table) and isinstance(part.this, exp.Identifier):
         relation = Relation(part.name, part.db or None, part.catalog or None)
-    return Source(part.alias_or_name, relation)
+        if relation.schema is None and relation.name.lower() in members:
+            relation = None
+    return Source(part.alias_or_name, relation, optional)
 
 
 def _is_aggregate(select: exp.Select) -> bool:
     if select.args.get("group") or not select.expressions:
         return False
     return all(each.find(exp.AggFunc) is not None and each.find(exp.Window) is None for each in select.expressions)
+
+
+_AGGREGATES = (exp.Count, exp.Sum, exp.Min, exp.Max, exp.Avg)
+
+
+def _only_aggregate(select: exp.Select) -> str:
+    """Return the aggregate that is the only output; empty if there is more to it, such as FILTER or arithmetic."""
+    if len(select.expressions) != 1 or select.args.get("group"):
+        return ""
+    output = select.expressions[0].unalias()
+    return type(output).__name__.upper() if isinstance(output, _AGGREGATES) else ""
 
 
 class _Reader:
@@ -216,6 +254,8 @@ class _Reader:
         return Condition(self.format(tree), tuple(columns), None if nested else self._comparison(tree), nested, tree)
 
     def _comparison(self, tree: exp.Expr) -> Comparison | None:
+        if tree.args.get("negate"):  # NOT LIKE, and in some dialects IS NOT NULL
+            return None
         if isinstance(tree, exp.In) and tree.expressions:
             return self._read_comparison(tree.this, "IN", tree.expressions)
         if isinstance(tree, exp.Between):
@@ -250,10 +290,10 @@ class _Reader:
             case exp.Literal() if tree.is_string:
                 return tree.name
             case exp.Literal():
-                return float(tree.name) if set(tree.name) & set(".eE") else int(tree.name)
+                return Decimal(tree.name) if set(tree.name) & set(".eE") else int(tree.name)
             case exp.Neg():
                 inner = self._value(tree.this)
-                return -inner if isinstance(inner, int | float) else None
+                return -inner if isinstance(inner, int | float | Decimal) else None
             case exp.Boolean():
                 return bool(tree.this)
             case _:
