@@ -5,7 +5,10 @@ from __future__ import annotations
 import csv
 import json
 import math
+import re
+import sys
 import uuid
+import zipfile
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from itertools import chain
@@ -18,7 +21,7 @@ import pytest
 from dragoman import Column, Kind, ParameterError, ResultTooLarge
 from dragoman.exports import FORMATS, arrow, export, format_of
 from dragoman.model import KindName
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 WIDE = "\N{FULLWIDTH EQUALS SIGN}\N{FULLWIDTH PLUS SIGN}\N{FULLWIDTH HYPHEN-MINUS}\N{FULLWIDTH COMMERCIAL AT}"
@@ -271,8 +274,6 @@ def test_jsonl_numbers_columns_of_one_name(tmp_path):
 
 
 def test_a_sheet_holds_exact_numbers_and_no_formula(tmp_path):
-    import zipfile
-
     columns = [Column("a", "text", Kind("text")), Column("n", "bigint", Kind("integer"))]
     path, _ = _export(tmp_path, "xlsx", columns, [["=1+1", 12], ["http://x", 9007199254740991], [None, True]])
     with zipfile.ZipFile(path) as book:
@@ -281,6 +282,40 @@ def test_a_sheet_holds_exact_numbers_and_no_formula(tmp_path):
     assert "<hyperlink" not in sheet
     assert "<v>12</v>" in sheet
     assert "9007199254740991</t>" in sheet
+
+
+@given(values=st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=20))
+@example(values=[12.345678901234567, 0.30000000000000004, sys.float_info.max, sys.float_info.min, 5e-324, 0.1, -7.0])
+def test_a_sheet_holds_every_digit_of_a_float(tmp_path_factory, values):
+    """Excel reads no float below the smallest normal one, so that such a float is text."""
+    columns = [Column("f", "double precision", Kind("float"))]
+    path, _ = _export(tmp_path_factory.mktemp("out"), "xlsx", columns, [[value] for value in values])
+    with zipfile.ZipFile(path) as book:
+        cells = re.findall(r"<v>([^<]*)</v>|<t>([^<]*)</t>", book.read("xl/worksheets/sheet1.xml").decode())
+    numbers = [number for number, text in cells if number]
+    assert [float(number or text) for number, text in cells[1:]] == values
+    assert all(float(number) == 0 or abs(float(number)) >= sys.float_info.min for number in numbers)
+
+
+@pytest.mark.parametrize("form", ["jsonl", "parquet", "arrow"])
+def test_a_column_keeps_its_name_where_others_get_a_number(tmp_path, form):
+    columns = [Column(name, "bigint", Kind("integer")) for name in ("a", "a", "a_2", "b", "a")]
+    path, notices = _export(tmp_path, form, columns, [[1, 2, 3, 4, 5]])
+    read = {"jsonl": lambda: [json.loads(path.read_text())], "parquet": lambda: pq.read_table(path).to_pylist()}
+    rows = read.get(form, lambda: pa.ipc.open_file(path).read_all().to_pylist())()
+    assert rows == [{"a": 1, "a_3": 2, "a_2": 3, "b": 4, "a_4": 5}]
+    assert notices == ("Columns of one name are written as a_3, a_4.",)
+
+
+@pytest.mark.parametrize(
+    ("declared", "expected"), [("text", "string"), ("any", "string"), ("date", "string"), ("integer", "int64")]
+)
+@pytest.mark.parametrize("rows", [[], [[None]]], ids=["no rows", "nulls"])
+def test_a_column_without_values_has_a_type_that_suits_its_declaration(tmp_path, declared, expected, rows):
+    """SQLite's columns hold any values, and texts of another table are compared with them."""
+    path, notices = _export(tmp_path, "parquet", [Column("c", declared, Kind("any"))], rows)
+    assert str(pq.read_schema(path).field("c").type) == expected
+    assert notices == ()
 
 
 def test_a_sheet_has_an_end(tmp_path, monkeypatch):

@@ -27,6 +27,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from dragoman.exports.formats import Source
+from dragoman.exports.text import distinct, notices_of
 from dragoman.model import Column, Kind, KindName
 
 BATCH_ROWS: Final = 1024
@@ -41,6 +42,7 @@ _OFFSET = re.compile(r"(?P<local>.*?) ?(?P<zone>Z|UTC|[+-]\d\d(:?\d\d)?)")
 _TIME = re.compile(r"\d\d:\d\d:\d\d(\.\d{1,6}0*)?")
 _OF_TEXT = re.compile(r'"?\w*(char|text|string|clob)[\w ]*"?(\(\d+\))?|enum\b.*|name|', re.IGNORECASE)
 """Types whose values are text in the database. An array or a map of texts is not one of them."""
+_OF_NUMBERS = re.compile("int|real|floa|doub|num|dec|bool", re.IGNORECASE)
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _ARRAY = re.compile(r"(.+)\[\d*\]")
 _OF_KIND: Final[dict[KindName, re.Pattern[str]]] = {
@@ -250,7 +252,8 @@ def _candidates(column: Column) -> tuple[Form, ...]:
     if declared in _SIMPLE and kind.name != "any":
         return (_SIMPLE[declared],)
     if kind.name == "any":
-        return _SEEN
+        # A column without any value has the first form.
+        return _SEEN if _OF_NUMBERS.search(column.type) else (_PLAIN, _INTEGERS, _FLOATS)
     return (_BY_KIND[kind.name],) if kind.name in _BY_KIND else ()
 
 
@@ -295,11 +298,9 @@ def _fits(form: Form, values: Sequence[Any]) -> bool:
 
 
 def _schema(columns: Sequence[Column], forms: Sequence[Form]) -> pa.Schema:
-    fields = [
-        pa.field(column.name, form.type, metadata={"dragoman:type": column.type})
-        for column, form in zip(columns, forms, strict=True)
-    ]
-    texts = {column.name: column.type for column, form in zip(columns, forms, strict=True) if _is_told(column, form)}
+    named = list(zip(distinct([column.name for column in columns]), columns, forms, strict=True))
+    fields = [pa.field(name, form.type, metadata={"dragoman:type": column.type}) for name, column, form in named]
+    texts = {name: column.type for name, column, form in named if _is_told(column, form)}
     return pa.schema(fields, metadata={"dragoman:types": json.dumps(texts)} if texts else None)
 
 
@@ -348,7 +349,7 @@ def write_parquet(path: Path, columns: Sequence[Column], source: Source) -> tupl
     with pq.ParquetWriter(path, schema, compression="zstd") as writer:
         for table in _tables(schema, forms, source):
             writer.write_table(table, GROUP_ROWS)
-    return _notices(columns, forms)
+    return (*notices_of(columns, schema.names), *_notices(columns, forms))
 
 
 def write_arrow(path: Path, columns: Sequence[Column], source: Source) -> tuple[str, ...]:
@@ -359,4 +360,4 @@ def write_arrow(path: Path, columns: Sequence[Column], source: Source) -> tuple[
     with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, schema, options=options) as writer:
         for table in _tables(schema, forms, source):
             writer.write_table(table.combine_chunks())
-    return _notices(columns, forms)
+    return (*notices_of(columns, schema.names), *_notices(columns, forms))

@@ -131,18 +131,24 @@ def write_jsonl(path: Path, columns: Sequence[Column], source: Source) -> tuple[
     with path.open("wb") as file:
         for rows in source():
             file.write(encode(dict(zip(names, row, strict=True)) for row in rows))
-    renamed = [name for name, column in zip(names, columns, strict=True) if name != column.name]
-    return (f"Columns of one name are written as {', '.join(renamed)}.",) if renamed else ()
+    return notices_of(columns, names)
 
 
 def distinct(names: Sequence[str]) -> list[str]:
-    """Return unique names: of equal names, the later ones get a number."""
+    """Return unique names: of equal names, the later ones get a number that makes none of the other names."""
     numbers: dict[str, int] = {}
     found: dict[str, None] = {}
+    taken = set(names)
     for name in names:
         own = name
-        while own in found:
+        while own in found or (own != name and own in taken):
             numbers[name] = numbers.get(name, 1) + 1
             own = f"{name}_{numbers[name]}"
         found[own] = None
     return list(found)
+
+
+def notices_of(columns: Sequence[Column], names: Sequence[str]) -> tuple[str, ...]:
+    """Return a notice of the columns that are written with a number, since others have the same name."""
+    renamed = [name for name, column in zip(names, columns, strict=True) if name != column.name]
+    return (f"Columns of one name are written as {', '.join(renamed)}.",) if renamed else ()

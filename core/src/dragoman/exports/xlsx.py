@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
@@ -80,13 +81,21 @@ def _write(sheet: Any, row: int, place: int, value: Any) -> bool:
             sheet.write_boolean(row, place, value)
         case int() if abs(value) < MAX_DIGITS:
             sheet.write_number(row, place, value)
-        case float():
-            sheet.write_number(row, place, value)
+        case float() if not value or abs(value) >= sys.float_info.min:
+            sheet.write_number(row, place, _Exact(value))
         case _:
             text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
             sheet.write_string(row, place, text[:MAX_TEXT])
             return len(text) > MAX_TEXT
     return False
+
+
+class _Exact(float):
+    """A float that is written with all its digits, as Excel itself does. The library writes 16 of them."""
+
+    def __format__(self, spec: str) -> str:
+        """Return the shortest text that means this float."""
+        return repr(float(self))
 
 
 def _too_large(what: str) -> ResultTooLarge:
