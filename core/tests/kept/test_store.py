@@ -286,6 +286,26 @@ async def test_a_result_that_is_cut_names_the_limit_that_cut_it(
     await store.aclose()
 
 
+async def test_old_files_make_room_for_what_a_caller_keeps(tmp_path: Path):
+    """Nobody names what is made for a file, so that nobody drops it."""
+    now = [0.0]
+    store = Store(tmp_path, replace(BOUNDS, ttl=3600), lambda: now[0])
+    for number in range(RESULTS_PER_CALLER):
+        kept = await store.keep(ADA, f"r{number}", "shop", OF, _stream)
+        kept.is_for_file = number in (3, 5)
+        now[0] += 0.1
+    with pytest.raises(Busy):
+        await store.keep(ADA, "soon", "shop", OF, _stream)
+    now[0] += 700
+    for name, gone in (("later", "r3"), ("last", "r5")):
+        await store.keep(ADA, name, "shop", OF, _stream)
+        with pytest.raises(ResultNotFound):
+            store.find(ADA, gone)
+    with pytest.raises(Busy):
+        await store.keep(ADA, "more", "shop", OF, _stream)
+    await store.aclose()
+
+
 async def test_two_results_of_one_name_at_once_leave_one(tmp_path: Path):
     store = Store(tmp_path, BOUNDS)
     await asyncio.gather(*(store.keep(ADA, "x", "shop", OF, _stream) for _ in range(3)))

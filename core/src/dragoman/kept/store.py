@@ -15,7 +15,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Generator
+from collections.abc import AsyncIterator, Callable, Generator, Sequence
 from contextlib import AbstractAsyncContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -44,6 +44,8 @@ SOON: Final = 2.0
 """Seconds after which the caller gets an answer, although rows are still arriving."""
 FLUSH_SECONDS: Final = 0.5
 """The most seconds that a row waits for its page to fill before it can be read."""
+FILE_SECONDS: Final = 600
+"""Seconds for which an exported file is certain to stay, as long as its address works."""
 RUNNING_PER_CALLER: Final = 4
 RESULTS_PER_CALLER: Final = 100
 """The most results of one caller, and never more than half of all."""
@@ -80,6 +82,7 @@ class Kept:
     - `sources`: what it was made from, so that each reading is checked against today's policy. For a result made from
       kept results, these are their sources.
     - `same_as`: equal for statements whose answers are the same rows.
+    - `is_for_file`: whether it was made for a file alone, so that its caller never named it.
     """
 
     name: str
@@ -98,6 +101,7 @@ class Kept:
     task: asyncio.Task[None] | None = None
     exports: dict[str, Path] = field(default_factory=dict[str, Path])
     is_dropped: bool = False
+    is_for_file: bool = False
     timeout: float = 0.0
 
     @property
@@ -241,9 +245,18 @@ class Store:
         if _key(owner, name) in self._kept:
             return
         if len(own) + entering >= min(RESULTS_PER_CALLER, MOST_RESULTS // 2):
+            if self._forget_oldest_file(own):
+                return
             raise Busy(f"You keep {len(own)} results already.", suggestion="Drop one that is no longer needed.")
         if len(self._kept) + self._entering.total() >= MOST_RESULTS:
             raise Busy("The server keeps as many results as it can.", suggestion="Try again in a while.")
+
+    def _forget_oldest_file(self, own: Sequence[Kept]) -> bool:
+        """Remove the oldest result that was made for a file alone and is not new. Return whether there was one."""
+        made = [kept for kept in own if kept.is_for_file and kept.read_at < self._clock() - FILE_SECONDS]
+        if made:
+            self._forget(min(made, key=lambda kept: kept.read_at))
+        return bool(made)
 
     async def _enter(self, owner: Owner, name: str, database: str, sources: tuple[Source, ...]) -> Kept:
         pages = await asyncio.to_thread(self._new_pages)
