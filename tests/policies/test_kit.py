@@ -81,6 +81,52 @@ LEAKING = {
 }
 
 
+MIA = Principal("mia", subject="m", groups=frozenset({"auditors"}))
+BY_NAME = SCAFFOLD.replace(
+    "def restrictor(self, database: Database, principal: Principal) -> Restrictor | None:\n",
+    """\
+def restrictor(self, database: Database, principal: Principal) -> Restrictor | None:
+        if {exempt}:
+            return None
+""",
+)
+CONFUSING = {
+    "a name that grants": (BY_NAME.replace("{exempt}", 'principal.name == "mia"'), "resembles_others"),
+    "a part of a group's name": (
+        BY_NAME.replace("{exempt}", 'any("auditors" in group for group in principal.groups)'),
+        "resembles_others",
+    ),
+    "a caller that is kept": (
+        SCAFFOLD.replace("$claim.tenant", "$value.tenant").replace(
+            "    def restrictor(self, database: Database, principal: Principal) -> Restrictor | None:\n",
+            """\
+    def values(self, database, principal):
+        return {"tenant": self.principal.claims.get("tenant")}
+
+    def restrictor(self, database: Database, principal: Principal) -> Restrictor | None:
+        self.principal = principal
+""",
+        ),
+        "callers_at_once",
+    ),
+}
+
+
+class OfAnyPolicy(PolicyConformance):
+    """The kit, to call a case of it."""
+
+    policy = "tenants"
+    hidden = HIDDEN
+    neighbour = BEN
+    exempt = MIA
+
+
+CASES = {
+    "resembles_others": OfAnyPolicy().test_who_only_resembles_others_sees_no_more,
+    "callers_at_once": OfAnyPolicy().test_callers_at_once_see_each_their_own,
+}
+
+
 @pytest.fixture
 def twins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """`twins(source, stack)`: the kit's two databases, behind gateways with a policy of this source."""
@@ -123,9 +169,22 @@ async def test_a_policy_that_leaks_is_told_by_an_attack(what: str, twins):
             assert await leaks(opened, family), family
 
 
+@pytest.mark.full
+@pytest.mark.parametrize("what", CONFUSING)
+async def test_a_policy_that_confuses_callers_is_told_by_a_case(what: str, twins):
+    source, case = CONFUSING[what]
+    assert source != SCAFFOLD
+    async with AsyncExitStack() as stack:
+        opened = await twins(source, stack)
+        with pytest.raises(AssertionError, match=r"reveal hidden data to|at the same time are answered otherwise"):
+            await CASES[case](opened)
+
+
 async def test_the_scaffold_s_policy_tells_nothing(twins):
     async with AsyncExitStack() as stack:
         opened = await twins(SCAFFOLD, stack)
+        for case in CASES.values():
+            await case(opened)
         for family in ("plain", "shadowing", "errors", "samples", "kept"):
             assert await leaks(opened, family) == []
 

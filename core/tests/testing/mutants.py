@@ -241,6 +241,34 @@ class MergesColumnsOfOneName(Rewritten):
             yield [[row[at] for at in kept] for row in rows]
 
 
+@mutant("a_wide_result_has_each_value_in_its_column", says="each value in its own column")
+class SortsWideRows(Rewritten):
+    """Hands on wide rows as mappings that are sorted by name."""
+
+    def rows(self, rows):
+        return [row if len(row) < 20 else sorted(row, key=str) for row in rows]
+
+
+@mutant("what_is_there_now_is_answered", says="keep no answers")
+class KeepsAnswers(Wrapped):
+    """Answers a statement that it knows from memory."""
+
+    kept: ClassVar[dict] = {}
+
+    @asynccontextmanager
+    async def open(self, request):
+        key = (file_of(self.database), request.statement, tuple(map(repr, request.parameters)))
+        if key not in self.kept:
+            async with self.inner.open(request) as stream:
+                self.kept[key] = list(stream.columns), [batch async for batch in stream.batches]
+        columns, batches = self.kept[key]
+        yield RowStream(columns, self.again(batches))
+
+    async def again(self, batches):
+        for batch in batches:
+            yield batch
+
+
 @mutant("an_empty_result_has_its_columns", says="not from its first row")
 class ForgetsTheColumnsOfAnEmptyResult(Bare):
     def fetch(self, request):
@@ -717,6 +745,58 @@ class StripsParameters(Wrapped):
         return self.inner.open(dataclasses.replace(request, parameters=stripped))
 
 
+@mutant("each_of_many_parameters_has_its_place", says="those at the places [10, 11, 12]")
+class TakesTenForOne(Wrapped):
+    """Puts the first value for `$1` in place of the beginning of `$10`."""
+
+    def open(self, request):
+        values = list(request.parameters)
+        return self.inner.open(dataclasses.replace(request, parameters=[*values[:9], *values[:1] * len(values[9:])]))
+
+
+@mutant("each_of_many_parameters_has_its_place", says="those at the places [1, 2]")
+class BindsInReverse(Wrapped):
+    def open(self, request):
+        return self.inner.open(dataclasses.replace(request, parameters=request.parameters[::-1]))
+
+
+@mutant("a_parameter_keeps_its_type_and_all_of_its_value[long text]", says="Bind a long text")
+class CutsLongParameters(Wrapped):
+    def open(self, request):
+        cut = [value[:8000] if isinstance(value, str) else value for value in request.parameters]
+        return self.inner.open(dataclasses.replace(request, parameters=cut))
+
+
+@mutant("foreign_keys_are_told_as_declared", says="nothing of ON UPDATE and ON DELETE")
+class TellsThatAllCascade(Told):
+    def change(self, table):
+        keys = tuple(dataclasses.replace(key, on_delete="CASCADE") for key in table.foreign_keys)
+        return dataclasses.replace(table, foreign_keys=keys)
+
+
+@mutant("a_value_is_exact[percents_in_text]", says="exact values")
+class HalvesPercents(Wrapped):
+    """Formats each statement as drivers with `%s` do."""
+
+    def open(self, request):
+        return self.inner.open(dataclasses.replace(request, statement=request.statement.replace("%%", "%")))
+
+
+@mutant("a_text_beside_parameters_is_what_is_written", says="only what is outside of quotes")
+class HalvesPercentsBesideParameters(HalvesPercents):
+    def open(self, request):
+        return super().open(request) if request.parameters else self.inner.open(request)
+
+
+@mutant("the_same_statement_has_the_limits_of_each_request", says="together with its limits")
+class KeepsLimits(Wrapped):
+    first: ClassVar[dict] = {}
+
+    def open(self, request):
+        limits = self.first.setdefault(request.statement, request.limits)
+        return self.inner.open(dataclasses.replace(request, limits=limits))
+
+
 @mutant("the_catalog_names_columns_as_results_do", says="report names as they are stored")
 class TellsColumnsInLowerCase(Told):
     def change(self, table):
@@ -825,6 +905,14 @@ class SaysThatItFailed(Bare):
         return QueryError("failed")
 
 
+@mutant("a_plan_is_that_of_the_query", says="explain the statement of the request")
+class ExplainsWhatItExplainedFirst(Wrapped):
+    first: ClassVar[dict] = {}
+
+    async def explain(self, request, options):
+        return await self.inner.explain(self.first.setdefault(file_of(self.database), request), options)
+
+
 @mutant("a_plan_has_the_form_that_was_asked_for[json]", says="respect ExplainOptions.format")
 class PlansAsTextOnly(Wrapped):
     async def explain(self, request, options):
@@ -911,6 +999,50 @@ class LeavesOutNamesWithQuotes(Told):
 class LimitsColumns(Told):
     def change(self, table):
         return dataclasses.replace(table, columns=table.columns[:50])
+
+
+@mutant("a_table_of_many_columns_is_told_whole", says="as a number")
+class SortsPlacesAsTexts(Told):
+    def change(self, table):
+        columns = dict(enumerate(table.columns, 1))
+        return dataclasses.replace(table, columns=tuple(columns[place] for place in sorted(columns, key=str)))
+
+
+class Sharing(Mutant):
+    """Makes one executor, for each name that `name_of` returns."""
+
+    made: ClassVar[dict] = {}
+
+    def name_of(self, database):
+        return ""
+
+    @hookimpl
+    def executor(self, database: Database) -> Executor:
+        made = self.made.setdefault(type(self), {})
+        return made.setdefault(self.name_of(database), Gone(sqlite.executor(database), database, made))
+
+
+class Gone(Wrapped):
+    """Is made anew for the next gateway."""
+
+    def __init__(self, inner: Executor, database: Database, made: dict) -> None:
+        super().__init__(inner, database)
+        self.made = made
+
+    async def aclose(self):
+        self.made.clear()
+        await super().aclose()
+
+
+@mutant("a_second_database_is_not_taken_for_the_first", says="an executor and an inspector for each database")
+class SharesOneExecutor(Sharing):
+    pass
+
+
+@mutant("a_copy_of_a_file_is_another_database", says="go by whole paths")
+class SharesExecutorsByFileName(Sharing):
+    def name_of(self, database):
+        return database.database
 
 
 @mutant("a_name_with_a_dot_is_one_name", says="split none of them")

@@ -55,6 +55,15 @@ class BoundCases(Suite):
         assert result.truncated, "truncated is not set with limit=1 of several rows."
 
     @required
+    async def test_the_same_statement_has_the_limits_of_each_request(self, opened: OpenDatabase) -> None:
+        _, few = await run(opened, NUMBERS, max_rows=3)
+        _, all_ = await run(opened, NUMBERS, max_rows=COUNT)
+        assert len(all_) == COUNT, (
+            f"{len(few)} rows came with max_rows=3, and then {len(all_)} of {COUNT} with max_rows={COUNT}: store"
+            " nothing of a request in the executor, and keep no statement together with its limits."
+        )
+
+    @required
     async def test_the_executor_delivers_enough_rows_to_tell(self, opened: OpenDatabase) -> None:
         _, rows = await run(opened, NUMBERS, max_rows=3)
         assert len(rows) > 3, (

@@ -45,6 +45,15 @@ class CapabilityCases(Suite):
         assert not scope.cancelled_caught, "explain ran the slow query: without `analyze` it must only plan it."
 
     @capability(Capability.EXPLAIN)
+    async def test_a_plan_is_that_of_the_query(self, gateway: Gateway, dialect: Dialect) -> None:
+        if Capability.EXPLAIN not in dialect.capabilities:
+            return
+        one, other = [(await gateway.explain(None, sql)).plan for sql in (QUERY, f"SELECT name FROM {sample.GENRE}")]
+        assert str(one) != str(other), (
+            f"Queries of two tables have the same plan, {str(one)[:200]!r}: explain the statement of the request."
+        )
+
+    @capability(Capability.EXPLAIN)
     @pytest.mark.parametrize("form", ["text", "json"])
     async def test_a_plan_has_the_form_that_was_asked_for(
         self, gateway: Gateway, dialect: Dialect, form: Literal["text", "json"]

@@ -12,7 +12,7 @@ from dragoman.dialect import Capability, Dialect
 from dragoman.gateway import Gateway
 from dragoman.model import Database, Inspection, Names, Relation, Request, RowStream, Scope, Table
 from dragoman.testing import sample
-from dragoman.testing.base import OpenDatabase, Suite, ask, expect_answer
+from dragoman.testing.base import OpenDatabase, Suite, ask, expect_answer, run
 from dragoman.testing.tiers import capability, recommended, required
 
 HANDFUL = 10
@@ -31,6 +31,10 @@ async def inspect(opened: OpenDatabase, names: Iterable[str] = (), **scope: froz
 
 def _relation(name: str, group: Names) -> Relation:
     return Relation(name, group.schema, group.catalog)
+
+
+def _actions(table: Table) -> set[str | None]:
+    return {action for key in table.foreign_keys for action in (key.on_update, key.on_delete)}
 
 
 def _facts(told: Names | Table) -> tuple[str, bool, str]:
@@ -87,10 +91,14 @@ class CatalogCases(Suite):
 
     @required
     async def test_a_table_of_many_columns_is_told_whole(self, opened: OpenDatabase) -> None:
-        told = len((await self._hard_table(opened)).columns)
-        assert told == sample.WIDTH, (
-            f"Of a table of {sample.WIDTH} columns {told} were reported: the inspector's queries must have no LIMIT,"
-            " and limits of their own."
+        told = [column.name.lower() for column in (await self._hard_table(opened)).columns]
+        assert len(told) == sample.WIDTH, (
+            f"Of a table of {sample.WIDTH} columns {len(told)} were reported: the inspector's queries must have no"
+            " LIMIT, and limits of their own."
+        )
+        assert told == [f"c{number}" for number in range(1, sample.WIDTH + 1)], (
+            f"The columns c1 to c{sample.WIDTH} came in the order {', '.join(told[:4])}, ...: sort them by their"
+            " position, as a number."
         )
 
     @required
@@ -126,6 +134,24 @@ class CatalogCases(Suite):
             f"The table {sample.LATER} was created, and inspector.tables() did not report it: ask the database at every"
             " call. The core keeps catalogs, so the inspector need not."
         )
+
+    @required
+    async def test_what_is_there_now_is_answered(self, opened: OpenDatabase) -> None:
+        if not self._alters:
+            return
+        query, where = f"SELECT id FROM {sample.LATER_VIEW} ORDER BY id", opened.config
+        for condition, wanted in (("id = 1", [[1]]), ("id > 1", [[2], [3]])):
+            view = f"CREATE VIEW {sample.LATER_VIEW} AS SELECT id FROM {sample.GENRE} WHERE {condition}"
+            where = await self.alter(where, view)
+            try:
+                async with opened_again(opened, where) as changed:
+                    _, rows = await run(changed, query)
+            finally:
+                where = await self.alter(where, f"DROP VIEW {sample.LATER_VIEW}")
+            assert rows == wanted, (
+                f"{rows} came where {wanted} is there now: keep no answers, and end every transaction, so that the next"
+                " statement sees what is there."
+            )
 
     @required
     async def test_a_name_with_a_dot_is_one_name(
@@ -279,6 +305,10 @@ class CatalogCases(Suite):
             (sample.TRACK, ("genre_id",), sample.GENRE, ("id",)),
         ]
         assert keys == (wanted if declared else []), explain_difference("FOREIGN_KEYS", declared, keys)
+        told = {action for name in (sample.RATING, sample.TRACK) for action in _actions(tables[name])}
+        assert told <= {None, "NO ACTION", "RESTRICT"}, (
+            f"The foreign keys of the sample say nothing of ON UPDATE and ON DELETE, and {told} was reported."
+        )
 
     @recommended(Capability.FOREIGN_KEYS)
     async def test_a_composite_foreign_key_pairs_its_columns(self, opened: OpenDatabase, dialect: Dialect) -> None:

@@ -149,6 +149,36 @@ class LifecycleCases(Suite):
                 )
 
     @required
+    async def test_a_second_database_is_not_taken_for_the_first(self, database: Database) -> None:
+        gone = self.unreachable(database)
+        for order in ((database, gone), (gone, database)):
+            async with Gateway.open(order) as gateway:
+                for each in (*order, *order):
+                    with anyio.fail_after(self.deadline):
+                        told = await _ask(gateway, each, "SELECT 1 AS a")
+                    assert (told == "answered") == (each is database), (
+                        f"Of two databases one does not exist. A query of {'the other' if each is database else 'it'}"
+                        f" {told}: make an executor and an inspector for each database, and share nothing among them."
+                    )
+
+    @required
+    async def test_a_copy_of_a_file_is_another_database(self, database: Database, tmp_path: Path) -> None:
+        file = database.folder / (database.database or "")
+        if database.host is not None or not file.is_file() or not self._alters:
+            return
+        shutil.copy(file, tmp_path / file.name)
+        copy = dataclasses.replace(database, name="copy", folder=tmp_path)
+        view = f"CREATE VIEW {sample.LATER_VIEW} AS SELECT id FROM {sample.GENRE}"
+        copy = dataclasses.replace(await self.alter(copy, view), name="copy")
+        async with Gateway.open([database, copy]) as gateway:
+            for each in (database, copy, database):
+                told = await _ask(gateway, each, f"SELECT id FROM {sample.LATER_VIEW}")
+                assert (told == "answered") == (each is copy), (
+                    f"Two files have one name, and only the second has a view. A query of it {told} in the"
+                    f" {'second' if each is copy else 'first'}: share nothing among databases, and go by whole paths."
+                )
+
+    @required
     async def test_a_file_that_comes_later_is_opened_and_a_missing_one_not_made(
         self, database: Database, tmp_path: Path
     ) -> None:
@@ -170,6 +200,14 @@ class LifecycleCases(Suite):
             async with Gateway.open([database]) as gateway:
                 result = await ask(gateway, "SELECT 1 AS a")
                 assert result.rows == [[1]], f"A gateway opened again answered {result.rows}."
+
+
+async def _ask(gateway: Gateway, database: Database, sql: str) -> str:
+    try:
+        await gateway.query(database.name, sql)
+    except DragomanError as error:
+        return f"failed ({error.code}: {error.message})"
+    return "answered"
 
 
 def _name(task: asyncio.Task[Any]) -> str:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import sqlite3
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -190,6 +191,24 @@ class PolicyConformance:
         await self._compare(twins, family, Principal("stranger"))
 
     @required
+    async def test_who_only_resembles_others_sees_no_more(self, twins: Twins) -> None:
+        for each in self._look_alikes():
+            await self._compare(twins, "plain", each)
+
+    @required
+    async def test_callers_at_once_see_each_their_own(self, twins: Twins) -> None:
+        if self.neighbour is None:
+            pytest.skip("there is no neighbour")
+        callers = (self.caller, self.neighbour, self.exempt or Principal("stranger"))
+        for attack in self.attacks(twins, "plain"):
+            alone = [await twins.ask(attack, each) for each in callers]
+            together = await asyncio.gather(*(twins.ask(attack, each) for each in callers))
+            assert together == alone, (
+                f"Callers who ask {attack.arguments} at the same time are answered otherwise than each alone: keep"
+                " nothing of a caller in the policy. Every hook gets the principal."
+            )
+
+    @required
     async def test_something_is_left(self, twins: Twins) -> None:
         found = [(await twins.ask(each, self.caller))[0] for each in self.attacks(twins, "plain")]
         codes = {answer["error"]["code"] for answer in found if "error" in answer}
@@ -215,6 +234,14 @@ class PolicyConformance:
             pytest.skip("nobody is exempt")
         found = [await twins.ask(each, self.exempt) for each in self.attacks(twins, "plain")]
         assert any(one != other for one, other in found), "The exempt caller does not see what is hidden from others."
+
+    def _look_alikes(self) -> Iterator[Principal]:
+        """Yield callers with another's display name, or with a group whose name contains that of a group."""
+        for known in (self.caller, self.neighbour, self.exempt):
+            if known is not None:
+                yield Principal(known.name, subject=f"another {known.name}")
+        for group in self.exempt.groups if self.exempt else ():
+            yield Principal("stranger", groups=frozenset({f"x{group}", f"{group}x", f"x-{group}-x"}))
 
     async def _compare(self, twins: Twins, family: str, principal: Principal) -> None:
         leaks = [leak for each in self.attacks(twins, family) if (leak := await twins.leak(each, principal))]

@@ -32,7 +32,7 @@ UNSEEN: Final = {
     "control character": "a\x01",
     "separator of lines": "a\u2028b",
 }
-LONG: Final = "0123456789" * 300
+LONG: Final = "0123456789" * 3000
 TYPED: Final[dict[str, tuple[str, tuple[Any, ...]]]] = {
     "integer": ("id + 0 = ?", (2,)),
     "large integer": ("id + 9007199254740991 = ?", (9007199254740993,)),
@@ -125,6 +125,30 @@ class SafetyCases(Suite):
         for value, wanted in (("Naima", [[2]]), (sample.HOSTILE_TITLE, [[3]])):
             result = await ask(gateway, statement, value)
             assert result.rows == wanted, f"The parameter {value!r} found {result.rows} and must find {wanted}."
+
+    @recommended(Capability.PARAMETERS)
+    async def test_each_of_many_parameters_has_its_place(self, gateway: Gateway, dialect: Dialect) -> None:
+        _needs_parameters(dialect)
+        for count in (2, 12):
+            numbers = range(1, count + 1)
+            places = " OR ".join(f"(n = {number} AND n = {placeholder(dialect, number)})" for number in numbers)
+            result = await ask(gateway, f"SELECT n FROM ({sample.numbers(count)}) AS t WHERE {places}", *numbers)
+            lost = [number for number in numbers if [number] not in result.rows]
+            assert not lost, (
+                f"Of {count} parameters those at the places {lost} had other values: $1 is not the start of $10, and"
+                " each `?` takes the next value."
+            )
+
+    @recommended(Capability.PARAMETERS)
+    async def test_a_text_beside_parameters_is_what_is_written(self, gateway: Gateway, dialect: Dialect) -> None:
+        _needs_parameters(dialect)
+        written = "100% %% %s ? $1 :x"
+        sql = f"SELECT '{written}' AS v FROM {sample.TRACK} WHERE title = {placeholder(dialect)}"
+        result = await ask(gateway, sql, "Naima")
+        assert result.rows == [[written]], (
+            f"The text {written!r} in a statement with a parameter came as {result.rows}: only what is outside of"
+            " quotes is a placeholder. If the driver reads % there, double it in texts too, and only beside parameters."
+        )
 
     @recommended(Capability.PARAMETERS)
     @pytest.mark.parametrize("value", range(len(HOSTILE)))

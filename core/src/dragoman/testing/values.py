@@ -57,6 +57,7 @@ VALUES: Final[dict[str, tuple[str, Any]]] = {
     "text_that_looks_like_json": ("""'{"b": 1.0,  "a": []}'""", '{"b": 1.0,  "a": []}'),
     "quotes": (sample.literal('it\'s "odd" `here` \\ there'), 'it\'s "odd" `here` \\ there'),
     "placeholders_in_text": ("'? $1 :x %s {y} --'", "? $1 :x %s {y} --"),
+    "percents_in_text": ("'100% %% %%s %%%'", "100% %% %%s %%%"),
     "marks_in_text": ("'a; b /* c */ -- d # e'", "a; b /* c */ -- d # e"),
     "unicode": ("'Zoë 日本 \U0001f600 e\u0301'", "Zoë 日本 \U0001f600 e\u0301"),
     "line_breaks": ("'a\n\tb'", "a\n\tb"),
@@ -268,6 +269,17 @@ class ValueCases(Suite):
         names = [column.name.lower() for column in result.columns]
         assert (names, result.rows) == (["a", "a", "b"], [[1, 2, 3]]), (
             f"Columns {names}, rows {result.rows}: return rows as sequences, never as mappings by name."
+        )
+
+    @required
+    async def test_a_wide_result_has_each_value_in_its_column(self, gateway: Gateway) -> None:
+        # As texts c2 comes after c10, and -2 after 10.
+        wanted = {f"c{number}": (-1) ** number * number for number in range(1, sample.WIDTH + 1)}
+        result = await ask(gateway, f"SELECT {', '.join(f'{value} AS {name}' for name, value in wanted.items())}")
+        names = [column.name.lower() for column in result.columns]
+        assert (names, result.rows) == ([*wanted], [[*wanted.values()]]), (
+            f"Of {sample.WIDTH} columns came {_short(str(names))} with {_short(str(result.rows))}: hand on every column"
+            " in the order of the query, and each value in its own column."
         )
 
     @required

@@ -26,7 +26,8 @@ configuration.
 
 Every argument has a bound. A text has at most 1,000 characters, a `name_pattern` 250, a list 1,000 items, SQL 64
 kB. All `params` together have at most 10,000 values and 1,000,000 characters. They nest at most 32 levels deep, and
-a number has at most 1,000 digits.
+a number has at most 1,000 digits. A number with a fraction or an exponent is a binary float, as in JSON:
+send decimals of more than 15 digits as text.
 
 An answer is a JSON object, the same as text and as structured content. The database's `max_bytes` bounds the rows
 of a result, or the whole answer of any other tool. The names and types of a result's columns have a limit of their
