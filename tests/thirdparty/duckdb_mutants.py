@@ -420,6 +420,35 @@ def of_schemas() -> Iterator[tuple[str, Callable[[], None]]]:
     yield "relations_of_the_default_schema_alone", lambda: relations_kept(lambda table: table.relation.schema == "main")
 
 
+NAMESAKES = ("columns", "constraints", "foreign_keys", "comment", "definition", "type")
+
+
+def of_namesakes() -> Iterator[tuple[str, Callable[[], None]]]:
+    yield "namesakes_one_of_each_name", lambda: tables_changed(lambda all: {t.relation.name: t for t in all}.values())
+    for field in NAMESAKES:
+        yield f"namesakes_one_{field}", lambda field=field: tables_changed(lambda all: _shared(all, field))
+
+
+def _shared(tables: Any, field: str) -> list[Any]:
+    """Give relations of one name the same value of a field, whatever their schemas are."""
+    values: dict[str, Any] = {}
+    for table in tables:
+        values[table.relation.name] = getattr(table, field) or values.get(table.relation.name)
+    empty = {"columns": (), "constraints": (), "foreign_keys": ()}
+    return [dataclasses.replace(table, **{field: values[table.relation.name] or empty.get(field)}) for table in tables]
+
+
+def tables_changed(change: Callable[[Any], Any]) -> None:
+    inspector = of_the_example("dragoman_duckdb.inspector").DuckDBInspector
+    tables = inspector.tables
+
+    async def changed(self: Any, scope: Any) -> Any:
+        told = await tables(self, scope)
+        return dataclasses.replace(told, tables=tuple(change(told.tables)))
+
+    inspector.tables = changed
+
+
 def schemas_changed(change: Callable[[list[Any]], list[Any]]) -> None:
     inspector = of_the_example("dragoman_duckdb.inspector").DuckDBInspector
     schemas = inspector.schemas
@@ -470,6 +499,7 @@ for generate in (
     of_safety,
     of_types,
     of_schemas,
+    of_namesakes,
     of_profiles,
 ):
     MUTANTS.update(generate())

@@ -15,6 +15,7 @@ SAMPLE = (
     "catalog_ForeignKey_referenced_columns_reversed",
     "life_no_interrupt",
     "listed_getenv",
+    "namesakes_one_constraints",
 )
 VERDICTS = ("does not conform", "beyond the required tier", "was not judged")
 

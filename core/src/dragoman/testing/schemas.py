@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from dragoman.dialect import Capability, Dialect
 from dragoman.errors import DragomanError, NotFound
 from dragoman.gateway import Gateway
-from dragoman.model import Database, Relation, Schema, Scope
+from dragoman.model import Database, Relation, Schema, Scope, Table
 from dragoman.sql import Statement
 from dragoman.testing import sample
 from dragoman.testing.base import OpenDatabase, Suite, run
@@ -20,6 +20,8 @@ from dragoman.testing.tiers import recommended, required
 ASIDE: Final = "kit_aside"
 """A second schema, beside the sample's."""
 FAR: Final = "kit_far"
+NAMESAKES: Final = (sample.GENRE, sample.TRACK, sample.LISTING)
+"""Relations of the sample, of which the second schema has others with the same names."""
 PLACES: Final = (
     "SELECT * FROM {name}",
     f"SELECT * FROM {{name}} AS {ASIDE}",
@@ -146,6 +148,28 @@ class SchemaCases(Suite):
         )
 
     @required
+    async def test_relations_of_one_name_in_two_schemas_are_two(self, opened: OpenDatabase) -> None:
+        before = await _facts(opened)
+        async with self._aside(opened) as (where, _):
+            if where is None:
+                return
+            integer = self._types()["integer"]
+            for name in NAMESAKES:
+                where = await self.alter(where, f"CREATE TABLE {ASIDE}.{name} (kit_open {integer})")
+            try:
+                async with opened_again(opened, where) as changed:
+                    after = await _facts(changed)
+            finally:
+                for name in NAMESAKES:
+                    where = await self.alter(where, f"DROP TABLE {ASIDE}.{name}")
+        mixed = [name for name in NAMESAKES if after.get((ASIDE, name)) != ("table", ["kit_open"], (), (), None, None)]
+        mixed += [name for schema, name in before if after.get((schema, name)) != before[schema, name]]
+        assert not mixed, (
+            f"{mixed} are in two schemas, and the columns, keys, comments or definitions of one are reported for the"
+            " other: go by schema and name, in every query and every dictionary."
+        )
+
+    @required
     async def test_a_name_alone_means_nothing_outside_the_open_schemas(self, opened: OpenDatabase) -> None:
         async with self._aside(opened) as (where, _):
             if where is None:
@@ -228,6 +252,18 @@ async def _empty_schemas(opened: OpenDatabase) -> list[Schema]:
     """Return the schemas of users in which no relation is."""
     taken = {table.relation.schema for table in (await opened.inspector.tables(Scope())).tables}
     return [schema for schema in await opened.inspector.schemas() if not schema.system and schema.name not in taken]
+
+
+async def _facts(opened: OpenDatabase) -> dict[tuple[str | None, str], Any]:
+    """Return what is reported of each relation with the name of another, by schema and name."""
+    stored = {sample.stored_name(opened.dialect, name): name for name in NAMESAKES}
+    tables = (await opened.inspector.tables(Scope(names=frozenset(stored)))).tables
+    return {(each.relation.schema, stored[each.relation.name]): _tell(each) for each in tables if not each.system}
+
+
+def _tell(table: Table) -> tuple[Any, ...]:
+    columns = [column.name.lower() for column in table.columns]
+    return table.type, columns, table.constraints, table.foreign_keys, table.comment, table.definition
 
 
 async def _columns(gateway: Gateway, name: str) -> list[str] | None:
