@@ -225,10 +225,11 @@ def _keys(rows: Sequence[Row]) -> Keys:
         constraints, foreign_keys = keys.setdefault(relation, ([], []))
         parts = list(group)
         columns = tuple(part[4] for part in parts)
+        is_mixed = len(set(columns)) < len(columns)  # the standard's views join constraints of one name
         _, _, _, _, _, other_schema, other_table, _, on_update, on_delete = parts[0]
         if type_ in {"PRIMARY KEY", "UNIQUE"}:
-            constraints.append(Constraint(type=type_, name=name, columns=columns))
-        elif type_ == "FOREIGN KEY" and other_table is not None:
+            constraints.append(Constraint(type=type_, name=name, columns=tuple(dict.fromkeys(columns))))
+        elif type_ == "FOREIGN KEY" and other_table is not None and not is_mixed:
             foreign_keys.append(
                 ForeignKey(
                     relation=relation,
