@@ -14,10 +14,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from dragoman import Busy, Column, Encoded, ParameterError, Principal, ResultNotFound, RowStream
+from dragoman import Busy, Column, Encoded, Limits, ParameterError, Principal, ResultNotFound, RowStream
 from dragoman.kept import Bounds, Store
 from dragoman.kept.pages import PAGE_BYTES
 from dragoman.kept.store import RESULTS_PER_CALLER, RUNNING_PER_CALLER
+from dragoman.results.bounds import truncation
 
 BOUNDS = Bounds(max_bytes=10**9, max_bytes_per_caller=10**9, ttl=100)
 ADA = Principal("ada", issuer="i", subject="1")
@@ -283,6 +284,20 @@ async def test_a_result_that_is_cut_names_the_limit_that_cut_it(
     assert kept.truncated is not None
     assert (kept.truncated.reason, kept.truncated.limit, kept.pages.rows) == ("bytes", limit, 2)
     assert hint in kept.truncated.hint
+    await store.aclose()
+
+
+async def test_a_result_that_was_cut_does_not_ask_for_a_higher_limit(tmp_path: Path):
+    @asynccontextmanager
+    async def cut() -> AsyncIterator[RowStream]:
+        async with _stream() as stream:
+            yield replace(stream, truncated=truncation("rows", Limits(max_rows=2)))
+
+    store = Store(tmp_path, BOUNDS)
+    kept = await store.keep(ADA, "x", "shop", OF, cut)
+    assert kept.truncated is not None
+    assert (kept.truncated.reason, kept.truncated.limit) == ("rows", 2)
+    assert "`limit`" not in kept.truncated.hint
     await store.aclose()
 
 

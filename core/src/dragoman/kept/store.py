@@ -17,7 +17,7 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Generator, Sequence
 from contextlib import AbstractAsyncContextManager, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, Literal, Protocol
 
@@ -277,7 +277,7 @@ class Store:
             async with places, open_stream() as stream:
                 kept.columns = tuple(stream.columns)
                 await self._copy(kept, stream.batches)
-                kept.columns, kept.truncated = tuple(stream.columns), kept.truncated or stream.truncated
+                kept.columns, kept.truncated = tuple(stream.columns), kept.truncated or _cut(stream.truncated)
                 kept.notices += tuple(stream.notices)
             await asyncio.to_thread(self._finish, kept)
         except DragomanError as error:
@@ -499,6 +499,13 @@ def size_of(path: Path) -> int:
         return sum(map(size_of, path.iterdir())) if path.is_dir() else path.stat().st_size
     except OSError:
         return 0
+
+
+def _cut(truncated: Truncation | None) -> Truncation | None:
+    """Return what cut a stream, for its result: no `limit` of a caller gets more rows of it."""
+    if truncated is None or truncated.reason != "rows":
+        return truncated
+    return replace(truncated, hint="No more rows are kept. Ask for less with WHERE, LIMIT or an aggregate.")
 
 
 def _key(owner: Owner, name: str) -> tuple[Owner, str]:
