@@ -25,7 +25,13 @@ RELATIONS = [
     ("SELECT 1 IN a, 2 IN b.c, 3 IN 'd', 4 IN (5)", ["a", "b.c", "d"]),
     ("WITH a AS (SELECT 1) SELECT * FROM a, b", ["b"]),
     ("WITH a AS (SELECT * FROM a) SELECT * FROM a", ["a"]),
-    ("WITH RECURSIVE a AS (SELECT * FROM a) SELECT * FROM a", []),
+    ("WITH RECURSIVE a AS (SELECT * FROM a) SELECT * FROM a", ["a"]),
+    ("WITH RECURSIVE a AS (SELECT 1 UNION ALL SELECT * FROM a) SELECT * FROM a", []),
+    ("WITH RECURSIVE a AS (SELECT * FROM a UNION ALL SELECT 1) SELECT * FROM a", ["a"]),
+    ("WITH RECURSIVE a AS (SELECT 1 EXCEPT SELECT 2 UNION SELECT * FROM a) SELECT * FROM a", ["a"]),
+    ("WITH RECURSIVE a AS (SELECT * FROM b), b AS (SELECT 1) SELECT * FROM a", ["b"]),
+    ("WITH a AS (SELECT 1) SELECT * FROM (WITH b AS (SELECT * FROM a) SELECT * FROM b)", ["a"]),
+    ("WITH a AS (SELECT 1) SELECT * FROM (WITH b AS (SELECT 1) SELECT * FROM a, b)", []),
     ("WITH a AS (SELECT 1), b AS (SELECT * FROM a) SELECT * FROM b", []),
     ("WITH a AS (SELECT * FROM b), b AS (SELECT 1) SELECT * FROM a", ["b"]),
     ("WITH a AS (SELECT 1) SELECT * FROM main.a", ["main.a"]),
@@ -39,6 +45,11 @@ RELATIONS = [
 @pytest.mark.parametrize(("text", "names"), RELATIONS)
 def test_relations_are_those_that_are_read(text: str, names: list[str]):
     assert [str(relation) for relation in statement(text).relations()] == names
+
+
+def test_a_member_of_an_inner_with_reads_an_outer_one_where_the_lexicon_says_so():
+    text = "WITH a AS (SELECT 1) SELECT * FROM (WITH b AS (SELECT * FROM a) SELECT * FROM b)"
+    assert statement(text, "duckdb", Lexicon(outer_members=True)).relations() == ()
 
 
 def test_relations_keep_catalog_and_schema_apart():

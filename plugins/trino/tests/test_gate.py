@@ -109,6 +109,17 @@ READINGS = [
     ("WITH a AS (SELECT 1), b AS (SELECT * FROM a) SELECT * FROM b", "", ""),
     ("WITH a AS (SELECT * FROM b), b AS (SELECT 1) SELECT * FROM a", "b", ""),
     ("WITH RECURSIVE a (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM a) SELECT * FROM a", "", ""),
+    ("WITH RECURSIVE a (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM (SELECT * FROM a)) SELECT * FROM a", "", ""),
+    ("WITH RECURSIVE a (x) AS (SELECT 1 UNION ALL SELECT (SELECT max(x) FROM a)) SELECT * FROM a", "a", "max"),
+    (
+        "WITH RECURSIVE a (x) AS (SELECT * FROM (WITH b AS (SELECT * FROM a), a AS (SELECT 1) SELECT * FROM b))"
+        " SELECT * FROM a",
+        "a",
+        "",
+    ),
+    ("WITH RECURSIVE a (x) AS (SELECT * FROM a, (WITH a AS (SELECT 1) SELECT * FROM a)) SELECT * FROM a", "a", ""),
+    ('WITH RECURSIVE s (x) AS (SELECT * FROM s, (WITH "\u017f" AS (SELECT 1) SELECT 1)) SELECT * FROM s', "s", ""),
+    ("WITH a AS (SELECT 1) SELECT * FROM (WITH b AS (SELECT * FROM a) SELECT * FROM b)", "", ""),
     ('WITH "A" AS (SELECT 1) SELECT * FROM a', "", ""),
     ("WITH a AS (SELECT 1) SELECT * FROM s.a", "s.a", ""),
     ("SELECT * FROM (WITH a AS (SELECT 1) SELECT * FROM a), a", "a", ""),

@@ -58,6 +58,8 @@ ATTACKS = [
     "WITH RECURSIVE o(id, note) AS (SELECT id, note FROM orders UNION SELECT id + 1, note FROM o WHERE id < 3)"
     " SELECT * FROM o",
     "WITH RECURSIVE orders(id) AS (SELECT id FROM orders) SELECT * FROM orders",
+    "WITH RECURSIVE orders(n) AS (SELECT n FROM (WITH a AS (SELECT note AS n FROM orders), orders AS (SELECT 1 AS x)"
+    " SELECT n FROM a)) SELECT * FROM orders",
     "WITH a AS (WITH orders AS (SELECT 1) SELECT * FROM {s}.orders) SELECT * FROM a",
     "SELECT * FROM members m JOIN orders USING (tenant)",
     "SELECT * FROM people p FULL JOIN orders o ON true",

@@ -14,6 +14,7 @@ from dragoman.errors import InvalidSql
 from dragoman.model import Relation
 from dragoman.parsed import FunctionCall, Named, schema_of
 from dragoman.sql.calls import SYNTAX
+from dragoman.sql.lexicon import Lexicon
 from dragoman.words import lower_ascii
 
 
@@ -76,16 +77,18 @@ _PAST = ("version", "when", "changes")
 _WORDS = {"Lock": "a row lock (FOR UPDATE, FOR SHARE)", "Into": "SELECT INTO"}
 
 
-def survey(tree: exp.Expr, text: str, *, table_functions: frozenset[str] | None = None, exact: bool = False) -> Facts:
+def survey(tree: exp.Expr, text: str, lexicon: Lexicon, *, exact: bool = False) -> Facts:
     """Return the facts of the tree that was parsed from `text`. Raises `InvalidSql` for a SELECT without columns.
 
-    Calls in the place of a table are relations too, unless they are in `table_functions` or that is None. `exact`:
-    names that differ in case are different names.
+    Calls in the place of a table are relations too, unless they are in `lexicon.table_functions` or that is None.
+    `exact`: names that differ in case are different names.
     """
     facts = Facts(effect=None if is_query(tree) else _effect(tree))
+    table_functions, scopes = lexicon.table_functions, _Scopes(exact, lexicon.outer_members)
     waiting: list[tuple[exp.Expr, _Names]] = [(tree, frozenset())]
     while waiting:
         node, defined = waiting.pop()
+        defined |= scopes.recursing.get(id(node), frozenset())
         _note(node, defined, text, facts, exact)
         if isinstance(node, exp.Table):
             _note_bare(node, "catalog", "db", facts.bare)
@@ -97,7 +100,7 @@ def survey(tree: exp.Expr, text: str, *, table_functions: frozenset[str] | None 
             _note_table_call(node, text, facts, table_functions)
         clause = node.args.get("with_")
         if isinstance(clause, exp.With):
-            waiting += _below(node, clause, defined, exact)
+            waiting += scopes.below(node, clause, defined)
         else:
             waiting += [(child, defined) for child in node.iter_expressions(reverse=True)]
     return facts
@@ -222,19 +225,44 @@ def _schema(node: exp.Expr) -> str | None:
 # Relations
 
 
-def _below(node: exp.Expr, clause: exp.With, defined: _Names, exact: bool) -> Iterator[tuple[exp.Expr, _Names]]:
-    """Yield the nodes directly below a query with a WITH clause, last first, and the WITH names visible there."""
-    everywhere = defined | _collect_defined(clause.expressions, exact)
-    members = list(_members(clause, everywhere if clause.args.get("recursive") else defined, exact))
-    for child in node.iter_expressions(reverse=True):
-        yield from reversed(members) if child is clause else ((child, everywhere),)
+@dataclass(slots=True)
+class _Scopes:
+    """Where the names are visible that WITH defines, as far as all engines agree.
+
+    Where they do not, a name is a relation's. `outer`: members of an inner WITH see those of an outer one.
+    `recursing`: by the part of a recursive member in which its name means itself, that name.
+    """
+
+    exact: bool
+    outer: bool
+    recursing: dict[int, _Names] = field(default_factory=dict[int, _Names])
+
+    def below(self, node: exp.Expr, clause: exp.With, defined: _Names) -> Iterator[tuple[exp.Expr, _Names]]:
+        """Yield the nodes directly below a query with a WITH clause, last first, and the names visible there."""
+        everywhere = defined | _collect_defined(clause.expressions, self.exact)
+        members = list(self._members(clause, defined if self.outer else frozenset()))
+        for child in node.iter_expressions(reverse=True):
+            yield from reversed(members) if child is clause else ((child, everywhere),)
+
+    def _members(self, clause: exp.With, defined: _Names) -> Iterator[tuple[exp.Expr, _Names]]:
+        """Yield the members of WITH, each with the names of those before it: its own may mean a relation there."""
+        for member in clause.expressions:
+            yield member, defined
+            name = _collect_defined([member], self.exact)
+            step = _step(member.this) if clause.args.get("recursive") else None
+            if step is not None:
+                self.recursing[id(step)] = name
+            defined |= name
 
 
-def _members(clause: exp.With, defined: _Names, exact: bool) -> Iterator[tuple[exp.Expr, _Names]]:
-    # Without RECURSIVE, a member sees the members before it. Its own name there means a relation of that name.
-    for member in clause.expressions:
-        yield member, defined
-        defined |= _collect_defined([member], exact)
+def _step(query: exp.Expr) -> exp.Expr | None:
+    """Return the last part of a UNION: in a recursive member, the only one in which every engine sees its own name."""
+    if not isinstance(query, exp.Union) or isinstance(query.expression, exp.SetOperation):
+        return None
+    before = query.this
+    while isinstance(before, exp.Union):
+        before = before.this
+    return None if isinstance(before, exp.SetOperation) else query.expression
 
 
 def _collect_defined(members: list[exp.Expr], exact: bool) -> _Names:

@@ -25,6 +25,8 @@ class Lexicon:
       for SQLite's virtual tables. None: every call is a function.
     - `marks`: those of `{}$:` that are marks of the grammar here. Elsewhere they are refused, or have another meaning.
     - `tables_in_lists`: `a IN (t)` may read the table t, as in ClickHouse. Elsewhere a name there is a column's.
+    - `outer_members`: a member of an inner WITH may read members of an outer WITH. Elsewhere such a name is a table's,
+      as in MariaDB.
     """
 
     identifier_quotes: str = '"'
@@ -41,3 +43,4 @@ class Lexicon:
     table_functions: frozenset[str] | None = None
     marks: str = ""
     tables_in_lists: bool = False
+    outer_members: bool = False

@@ -107,7 +107,7 @@ class Statement:
         """Return the facts of the tree. `exact`: names that differ in case are different. Raises `InvalidSql`."""
         from dragoman.sql.facts import survey
 
-        return survey(self.tree, self.text, table_functions=self.lexicon.table_functions, exact=exact)
+        return survey(self.tree, self.text, self.lexicon, exact=exact)
 
     @cached_property
     def verbs(self) -> tuple[texts.Token, ...]:

@@ -34,6 +34,12 @@ _BY_TABLE: Final[Mapping[str, tuple[str, ...]]] = {
         "SELECT {o}.* FROM {t} AS {o} CROSS JOIN {o} AS {t}",
         "SELECT q.* FROM {o} AS {t} CROSS JOIN {t} AS q",
         "WITH q AS (SELECT * FROM {t}), {t} AS (SELECT 1 AS one) SELECT * FROM q",
+        "WITH RECURSIVE {t}(n) AS (SELECT count(*) FROM {t}) SELECT n FROM {t}",
+        "WITH RECURSIVE {t}(n) AS (SELECT count(*) FROM {t} UNION ALL SELECT n FROM {t} WHERE n < 0) SELECT n FROM {t}",
+        "WITH RECURSIVE q(n) AS (SELECT count(*) FROM {t}), {t}(n) AS (SELECT 1) SELECT n FROM q",
+        "WITH {t}(n) AS (SELECT 1) SELECT n FROM (WITH q(n) AS (SELECT count(*) FROM {t}) SELECT n FROM q) AS r",
+        "WITH RECURSIVE {t}(n) AS (SELECT n FROM (WITH q(n) AS (SELECT count(*) FROM {t}), {t}(n) AS (SELECT 1)"
+        " SELECT n FROM q) AS r) SELECT n FROM {t}",
     ),
     "subqueries": (
         "SELECT * FROM (SELECT * FROM {t}) AS q",

@@ -97,6 +97,23 @@ WITH_NAMES: Final = {
     "with another letter in quotes": ("{quoted_odd}", "{quoted_name}"),
 }
 """How a WITH name is written that is nearly the name of a table, and the table's name."""
+WITH_SCOPES: Final = {
+    "in its own member": "WITH {t}(name) AS (SELECT name FROM {t}) SELECT name FROM {t}",
+    "in its own member with RECURSIVE": "WITH RECURSIVE {t}(name) AS (SELECT name FROM {t}) SELECT name FROM {t}",
+    "in the first part of its own member": "WITH RECURSIVE {t}(name) AS"
+    " (SELECT name FROM {t} UNION ALL SELECT name FROM {t} WHERE 1 = 0) SELECT name FROM {t}",
+    "in its own member under another WITH": "WITH RECURSIVE {t}(name) AS (SELECT name FROM"
+    " (WITH q(name) AS (SELECT name FROM {t}), {t}(x) AS (SELECT 1) SELECT name FROM q) AS s) SELECT name FROM {t}",
+    "in an earlier member": "WITH q(name) AS (SELECT name FROM {t}), {t}(x) AS (SELECT 1) SELECT name FROM q",
+    "in an earlier member with RECURSIVE": "WITH RECURSIVE q(name) AS (SELECT name FROM {t}), {t}(x) AS (SELECT 1)"
+    " SELECT name FROM q",
+    "in a member of an inner WITH": "WITH {t}(x) AS (SELECT 1) SELECT name FROM"
+    " (WITH q(name) AS (SELECT name FROM {t}) SELECT name FROM q) AS s",
+    "in a member of an inner WITH in a value": "WITH {t}(x) AS (SELECT 1) SELECT"
+    " (WITH q(name) AS (SELECT name FROM {t}) SELECT max(name) FROM q) AS name",
+    "in an inner query": "WITH {t}(x) AS (SELECT 1) SELECT name FROM (SELECT name FROM {t}) AS s",
+}
+"""Where the name `t` of a table with a column `name` stands beside a WITH name that is the same."""
 
 
 PAST: Final = (
@@ -298,6 +315,23 @@ class ReachCases(Suite):
             f"The engine reads {stored} in {sql}, and the dialect does not: a hidden table could "
             "be read. Fold names as the engine does, and no further: see "
             "dragoman.words.lower_ascii."
+        )
+
+    @required
+    @pytest.mark.parametrize("place", list(WITH_SCOPES))
+    async def test_a_relation_of_the_name_of_a_with_name_is_read(
+        self, opened: OpenDatabase, dialect: Dialect, place: str
+    ) -> None:
+        stored = sample.stored_name(dialect, sample.GENRE)
+        sql = WITH_SCOPES[place].format(t=sample.GENRE)
+        try:
+            await run(opened, sql)
+        except DragomanError:
+            return  # the engine takes it for the WITH name, which has no such column, or for neither
+        assert _sees(dialect, sql, stored), (
+            f"The engine reads {stored} in {sql}, and the dialect does not: a hidden table could be read. Let"
+            " Dialect.read take a name for a WITH name only where the engine does; without it, `outer_members` of the"
+            " lexicon is wrong."
         )
 
     @required

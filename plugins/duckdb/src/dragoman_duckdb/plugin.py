@@ -36,7 +36,9 @@ class DuckDBPlugin(dragoman.DialectPlugin):
                 Capability.NESTED,
             }
         ),
-        lexicon=dragoman.Lexicon(escape_strings=True, dollar_quotes=True, nested_comments=True, colon_casts=True),
+        lexicon=dragoman.Lexicon(
+            escape_strings=True, dollar_quotes=True, nested_comments=True, colon_casts=True, outer_members=True
+        ),
         rules=RULES,
         options=Options,
         open_options=frozenset({"memory_mb", "threads"}),

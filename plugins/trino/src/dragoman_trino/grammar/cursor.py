@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import NoReturn
 
 from dragoman import CallKind, DragomanError, FunctionCall, InvalidSql, WriteDenied, schema_of
@@ -26,6 +27,9 @@ _LOCKS = frozenset({"UPDATE", "SHARE", "NO", "KEY"})
 class Cursor:
     """Reads tokens one by one. `symbol` is the current token's.
 
+    `visible`: the names of WITH that are visible here. `recursing`: the name of the member that is being read, where
+    the server can only take it for the member itself.
+
     Every `read_*` stops at the first token it did not read.
 
     A token that does not match raises `InvalidSql`, or `WriteDenied` if a write was meant, with its offset.
@@ -34,6 +38,7 @@ class Cursor:
     def __init__(self, text: str) -> None:
         self.found = Found()
         self.visible: frozenset[str] = frozenset()
+        self.recursing: frozenset[str] = frozenset()
         self._tokens = tokens(text)
         self._last = len(self._tokens) - 1
         self._closings = _closings(self._tokens)
@@ -60,6 +65,11 @@ class Cursor:
     def beyond(self, ahead: int = 0) -> Token:
         """Return the token after the counterpart of the parenthesis that is `ahead` tokens ahead."""
         return self._tokens[min(self._closings.get(self._index + ahead, self._last) + 1, self._last)]
+
+    def has_inner_with(self) -> bool:
+        """Return whether the parentheses that open here contain a query with a WITH clause."""
+        inside = self._tokens[self._index : self._closings.get(self._index, self._last)]
+        return any(each.symbol == "(" and following.symbol == "WITH" for each, following in pairwise(inside))
 
     # Movement
 

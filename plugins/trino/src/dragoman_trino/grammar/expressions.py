@@ -29,9 +29,11 @@ class Expressions(Calls, abc.ABC):
             self._alone()  # as in the long lists of IN
             return
         self.enter()
+        recursing, self.recursing = self.recursing, frozenset()  # a member may use itself in FROM only
         self._operand()
         while self._operator():
             self._operand()
+        self.recursing = recursing
         self.leave()
 
     def _alone(self) -> None:

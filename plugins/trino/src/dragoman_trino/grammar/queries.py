@@ -55,11 +55,11 @@ class Queries(Relations):
         name = frozenset({self.read_name()})
         self.read_columns()
         self.expect("AS")
-        before = self.visible
-        if recursive:
-            self.visible |= name
+        # If a WITH in it defines the name again, the server may take the name for a table anywhere in the member.
+        self.recursing = name if recursive and not self.has_inner_with() else frozenset()
         self.read_query_in_parentheses()
-        self.visible = before | name
+        self.recursing = frozenset()
+        self.visible |= name
 
     def _term(self) -> None:
         if self.symbol == "SELECT":

@@ -57,7 +57,7 @@ class Relations(Windows, abc.ABC):
         names = self.read_names()
         if len(names) > 3:
             self.fail()
-        if len(names) == 1 and names[0] in self.visible:
+        if len(names) == 1 and names[0] in self.visible | (self.recursing if form == "table" else frozenset()):
             return None
         catalog, schema, name = (None, None, *names)[-3:]
         mention = Mention(Relation(str(name), schema, catalog), offset, offset, self.end, form)
