@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 from antlr4 import InputStream, Lexer, Token
 from antlr4.atn.ATN import ATN
@@ -121,17 +121,25 @@ class _Lexer(Lexer):
         super().__init__(InputStream(text))
         self._interp = LexerATNSimulator(self, grammar.lexer, grammar.learned, PredictionContextCache())
 
-    def types(self) -> list[int]:
-        """Return the types of the tokens of the text that the parser sees, the end of it included."""
+    def tokens(self) -> list[Token]:
+        """Return the tokens of the text that the parser sees, the end of it included."""
         found = []
         while (token := self._next()).type != Token.EOF:
-            found += [token.type] if token.channel == Token.DEFAULT_CHANNEL else []
-        return [*found, Token.EOF]
+            found += [token] if token.channel == Token.DEFAULT_CHANNEL else []
+        return [*found, token]
 
     def _next(self) -> Token:
         token = self.nextToken()
         assert token is not None
         return token
+
+
+class Named(NamedTuple):
+    """A dotted name: the rule of the grammar that it is a part of, its offset, and whether a parenthesis follows."""
+
+    rule: str
+    offset: int
+    called: bool
 
 
 @dataclass(frozen=True)
@@ -148,10 +156,44 @@ class Grammar:
 
     def accepts(self, text: str, *, rule: str = "statement") -> bool:
         """Return whether a whole text is one of a rule's, as `statement` or `rootQuery`."""
-        types = _Lexer(text, self).types()
+        return self._walk(text, rule) is not None
+
+    def names(self, text: str) -> set[Named] | None:
+        """Return the dotted names of a query in every way to read all of it; None: it is not one."""
+        read = self._walk(text, "rootQuery")
+        if read is None:
+            return None
+        walk, tokens = read
+        rules = {number: name.removeprefix("RULE_") for name, number in self.numbers.items() if name[:5] == "RULE_"}
+        calls = walk.calls(self.numbers["RULE_rootQuery"], len(tokens) - 1)
+        return {
+            Named(rules[call.within], tokens[call.start].start, tokens[call.end].text == "(")
+            for call in calls
+            if rules[call.rule] == "qualifiedName"
+        }
+
+    def _walk(self, text: str, rule: str) -> tuple[_Walk, list[Token]] | None:
+        """Return the ways through the parser's table, and the tokens, of a text that is one of the rule's."""
+        tokens = _Lexer(text, self).tokens()
+        types = [token.type for token in tokens]
         if {self.numbers[name] for name in REFUSED} & set(types):
-            return False
-        return len(types) - 1 in _Walk(self.parser, types).ends(self.numbers[f"RULE_{rule}"], 0, 0)
+            return None
+        walk = _Walk(self.parser, types)
+        return (walk, tokens) if len(types) - 1 in walk.ends(self.numbers[f"RULE_{rule}"], 0, 0) else None
+
+
+class _Call(NamedTuple):
+    """A rule as a part of another one, from one token to another."""
+
+    within: int
+    rule: int
+    precedence: int
+    start: int
+    end: int
+
+
+_Place = tuple[int, int]
+"""A state of the table, and a place in the text."""
 
 
 class _Walk:
@@ -180,6 +222,48 @@ class _Walk:
             else:
                 waiting += [step for each in state.transitions for step in self._steps(each, precedence, place)]
         return frozenset(found)
+
+    def calls(self, rule: int, end: int) -> set[_Call]:
+        """Return every part of every way to read the text up to `end` as one of a rule's."""
+        found: set[_Call] = set()
+        waiting = [_Call(rule, rule, 0, 0, end)]
+        while waiting:
+            fresh = set(self._parts(waiting.pop())) - found
+            found |= fresh
+            waiting += fresh
+        return found
+
+    def _parts(self, call: _Call) -> Iterator[_Call]:
+        """Yield the rules that are parts of one, on the ways on which it ends where the call does."""
+        before = self._back(call)
+        waiting, seen = [(self.atn.ruleToStopState[call.rule].stateNumber, call.end)], set[_Place]()
+        while waiting:
+            place = waiting.pop()
+            if place in seen:
+                continue
+            seen.add(place)
+            for earlier, transition in before.get(place, ()):
+                waiting.append(earlier)
+                if isinstance(transition, RuleTransition):
+                    inner = transition.target.ruleIndex
+                    yield _Call(call.rule, inner, transition.precedence, earlier[1], place[1])
+
+    def _back(self, call: _Call) -> dict[_Place, list[tuple[_Place, Any]]]:
+        """Return the places before each place of a rule, with the transitions between them."""
+        before: dict[_Place, list[tuple[_Place, Any]]] = {}
+        waiting: list[tuple[ATNState, int]] = [(self.atn.ruleToStartState[call.rule], call.start)]
+        seen = set[_Place]()
+        while waiting:
+            state, place = waiting.pop()
+            here = (state.stateNumber, place)
+            if here in seen or place > call.end:
+                continue
+            seen.add(here)
+            for transition in () if isinstance(state, RuleStopState) else state.transitions:
+                for following, after in self._steps(transition, call.precedence, place):
+                    before.setdefault((following.stateNumber, after), []).append((here, transition))
+                    waiting.append((following, after))
+        return before
 
     def _steps(self, transition: Any, precedence: int, place: int) -> Iterator[tuple[ATNState, int]]:
         """Yield the states behind a transition, and the places in the text."""

@@ -14,6 +14,8 @@ import pytest
 from dragoman import DragomanError, Statement
 from dragoman.testing.corpus import cases
 from dragoman_trino.gate import read
+from dragoman_trino.grammar import Statements
+from dragoman_trino.grammar.found import Mention, MentionForm
 from dragoman_trino.grammar.tokens import tokens
 from dragoman_trino.lexicon import LEXICON
 from server_grammar import Grammar, server_grammar
@@ -115,3 +117,86 @@ def test_no_query_that_the_server_s_grammar_takes_is_one_that_cannot_be_read(gra
     assert comparison.missed == []
     assert len(comparison.wider) < comparison.both / 20
     assert comparison.neither > count / 4
+
+
+PLACES = (Path(__file__).parent / "places_of_names.txt").read_text(encoding="utf-8").splitlines()
+"""Statements in which `{n}` stands for any name."""
+PLAIN = ("a", "b", "c", '"q"', '"x y"', '"table"')
+TABLES = {"relationPrimary", "queryPrimary", "tableArgumentRelation"}
+"""The rules of the server's grammar in which a dotted name is a relation's."""
+EITHER = re.compile(r"(ALL|ANY|DESCRIPTOR|POSITION|ROW|SOME|SUBSTRING|TRY_CAST)\b", re.IGNORECASE)
+"""Words that the grammar takes for functions too: DESCRIPTOR(a) is both a list of columns and a call. None acts."""
+
+
+class Everything(Statements):
+    """Reads a statement and notes where any relation is named, those that WITH defines too."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.named: set[int] = set()
+
+    def read_relation_name(self, form: MentionForm) -> Mention | None:
+        self.named.add(self.offset)
+        return super().read_relation_name(form)
+
+
+def words(grammar: Grammar) -> list[str]:
+    """The words of the server's grammar, in and without quotes."""
+    found = [name for name in sorted(grammar.numbers) if re.fullmatch(r"[A-Z][A-Z_]*", name) and name[:5] != "RULE_"]
+    free = [word for word in found if grammar.accepts(f"SELECT 1 AS {word}", rule="rootQuery")]
+    return [*PLAIN * 8, *free, *free, *found, *(f'"{word}"' for word in found)]
+
+
+def with_names(chance: random.Random, names: list[str]) -> str:
+    """A statement with words in places of names: in few of them, or in all."""
+    share = chance.choice((0.2, 1.0))
+    return re.sub(
+        r"\{n\}", lambda _: chance.choice(names if chance.random() < share else PLAIN[:3]), chance.choice(PLACES)
+    )
+
+
+def differences(grammar: Grammar, text: str) -> list[str] | None:
+    """What the server's grammar reads in a query, and ours does not; None: one of them does not take it."""
+    try:
+        statement = Statement.parse(text, sqlglot="trino", lexicon=LEXICON)
+        ours = Everything(statement.text)
+        ours.read()
+    except DragomanError:
+        return None
+    names = grammar.names(statement.text)
+    if names is None:
+        return None
+    called = {call.offset for call in ours.found.calls}
+    missed = [
+        named
+        for named in names
+        if (named.offset not in ours.named if named.rule in TABLES else named.called and named.offset not in called)
+    ]
+    return [str(named) for named in missed if named.rule in TABLES or not EITHER.match(statement.text, named.offset)]
+
+
+def test_the_server_s_grammar_tells_which_names_are_relations(grammar):
+    text = "SELECT f(a) FROM t x JOIN s.u ON g(1), TABLE(h(TABLE(v))), (TABLE w)"
+    named = {text[each.offset :].split("(")[0].split()[0]: each.rule for each in grammar.names(text)}
+    assert named == {
+        **dict.fromkeys(("f", "g"), "primaryExpression"),
+        **dict.fromkeys(("t", "s.u"), "relationPrimary"),
+        **{"h": "tableFunctionCall", "v))),": "tableArgumentRelation", "w)": "queryPrimary"},
+    }
+    assert grammar.names("SELECT FROM") is None
+
+
+@pytest.mark.parametrize(
+    ("seed", "count"),
+    [(476, 700), pytest.param(4760, 40_000, marks=[pytest.mark.nightly, pytest.mark.timeout(3_000)])],
+)
+def test_every_relation_and_call_that_the_server_s_grammar_reads_is_read(grammar, seed: int, count: int):
+    chance, names = random.Random(seed), words(grammar)
+    compared, missed = 0, []
+    for number in range(count):
+        text = mutated(chance) if number % 2 else with_names(chance, names)
+        found = differences(grammar, text)
+        compared += found is not None
+        missed += [(text, found)] if found else []
+    assert not missed, missed[:5]
+    assert compared > count / 5
