@@ -8,12 +8,13 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from random import Random
 
 import asyncpg
 import duckdb
 import pytest
-from dragoman import Dialect, DragomanError, Statement
+from dragoman import Database, Dialect, DragomanError, Gateway, Statement
 from dragoman.plugins import Plugins
 from dragoman.validators import read
 from dragoman_trino.testing import Server as TrinoServer
@@ -97,6 +98,23 @@ async def test_duckdb_reads_no_table_that_its_dialect_takes_for_a_member_of_with
         return True
 
     await compare("duckdb", compiles, seeds, 2, joined=False)
+
+
+@runs(300, 20_000)
+async def test_duckdb_reads_no_table_that_was_not_judged(seeds: range, tmp_path: Path):
+    """Its worker compares what its own parser reads with that. A difference is refused."""
+    with duckdb.connect(tmp_path / "shop.duckdb") as connection:
+        connection.execute(";".join(create(None)))
+    shop = Database(name="shop", dialect="duckdb", database="shop.duckdb", folder=tmp_path)
+    refused: list[str] = []
+    async with Gateway.open([shop]) as gateway:
+        for seed in seeds:
+            try:
+                await gateway.query("shop", query(Random(seed), joined=False))
+            except DragomanError as error:
+                refused.append(error.message)
+    assert len(refused) < len(seeds) / 2
+    assert not [message for message in refused if "DuckDB reads" in message]
 
 
 @runs(1_500, 40_000)
