@@ -111,6 +111,13 @@ def test_a_select_of_nothing_is_refused(text: str):
         _ = statement(text).facts
 
 
+@pytest.mark.parametrize("value", ["1", "'a'", "f(a)", "(SELECT 1)", "((SELECT 1))", "(SELECT 1) + 1", "[1]", "x -> x"])
+def test_a_value_that_with_names_is_refused(value: str):
+    """Such a name is no table's, so that FROM reads a table beside it."""
+    with pytest.raises(InvalidSql, match="WITH names a value"):
+        _ = statement(f"WITH {value} AS a SELECT * FROM a", "clickhouse", Lexicon()).facts
+
+
 FUNCTIONS = [
     ("SELECT abs(1), Abs(2), max(count(*))", ["abs", "max", "count"]),
     ("SELECT strftime('%Y', a), length(b), date(c)", ["strftime", "length", "date"]),

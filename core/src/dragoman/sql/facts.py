@@ -130,7 +130,7 @@ def _note(node: exp.Expr, defined: _Names, text: str, facts: Facts, exact: bool)
     elif facts.effect is None:
         if isinstance(node, _STATEMENTS):
             facts.effect = _effect(node)
-        elif isinstance(node, exp.CTE) and isinstance(node.this, exp.Condition):
+        elif isinstance(node, exp.CTE) and (node.args.get("scalar") or isinstance(node.this, exp.Condition)):
             raise InvalidSql("WITH names a value here.", suggestion="Write the value where it is used.")
         elif isinstance(node, exp.CTE) and not is_query(node.this):
             facts.effect = _effect(node.this)
