@@ -3,12 +3,15 @@
 import re
 import sqlite3
 from collections.abc import AsyncIterator, Iterator
+from decimal import Decimal
 from itertools import combinations
 from pathlib import Path
 from random import Random
 
 import pytest
-from dragoman import Database, Gateway
+from dragoman import ColumnProfile, Database, Gateway, TableColumn
+from dragoman.knowledge.emptiness import explain_unmet
+from dragoman.sql.selection import Comparison
 
 ITEMS = """
 CREATE TABLE item (id integer PRIMARY KEY, label text NOT NULL CHECK (label IN ('paid', 'open')),
@@ -146,3 +149,14 @@ async def test_conditions_that_a_row_meets_do_not_exclude_each_other(gateway: Ga
         if met.rows != [[0]] and any(map(NO_ROW.search, result.notices)):
             untrue.append(f"{pair}: {result.notices}")
     assert untrue == []
+
+
+@pytest.mark.parametrize(
+    "number", ["7.0", "1e28", "1e400", "-1e400", "12345678901234567890123456789.0", "1e-400", "1.5"]
+)
+def test_a_number_is_compared_with_known_values_however_large_it_is(number: str):
+    profile = ColumnProfile(name="id", values=("1", "2"), kind="all")
+    told = explain_unmet(
+        Comparison("id", None, "=", (Decimal(number),)), TableColumn(name="id", type="integer"), profile, certain=True
+    )
+    assert told.startswith("no such value")

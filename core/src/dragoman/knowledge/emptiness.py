@@ -20,6 +20,8 @@ SHOWN = 5
 _EQUALITIES = ("=", "IN")
 _LOWER, _UPPER = (">", ">="), ("<", "<=")
 NUMBERS: Final = (int, float, Decimal)
+LARGEST: Final = 10**27
+"""No column of integers holds larger numbers, and `Decimal` does not tell whether they have a fraction."""
 
 Known = Callable[["Comparison"], tuple[Table, TableColumn] | None]
 """Returns the column of a comparison, as the catalog knows it. None: uncertain."""
@@ -178,7 +180,7 @@ def explain_unmet(comparison: Comparison, column: TableColumn, profile: ColumnPr
 
 def _spell(value: Value) -> str:
     """Return a value as a column's values are told: 1.0 is the 1 of a column of integers."""
-    if isinstance(value, float | Decimal) and value % 1 == 0:
+    if isinstance(value, float | Decimal) and -LARGEST < value < LARGEST and value % 1 == 0:
         return str(int(value))
     return str(value)
 
