@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 from dragoman.workers.serving import limit_resources, serve
 
 from dragoman_duckdb.frames import Setup
@@ -10,9 +12,12 @@ from dragoman_duckdb.worker.session import Session
 MEBIBYTE = 1024 * 1024
 BESIDE = 1024 * MEBIBYTE
 """Address space that DuckDB reserves beyond its memory limit: threads, allocators, mapped files."""
+DEEPEST = 10_000
+"""Levels of a tree that can be read: DuckDB nests expressions a thousand times, and each takes three or four."""
 
 
 def _session(setup: Setup) -> Session:
+    sys.setrecursionlimit(DEEPEST)
     # No file can be written, so a COPY that passed every other check fails as well.
     limit_resources(2 * setup.memory * MEBIBYTE + BESIDE, 0)
     return Session(setup)
