@@ -16,6 +16,7 @@ LEXICON = Lexicon(
     dollar_names=True,
     parameters="?",
     table_functions=TABLE_FUNCTIONS,
+    outer_members=True,
 )
 
 _NAME = r"""(?:[a-z_][\w$]*|"(?:[^"]|"")+"|'(?:[^']|'')+'|`(?:[^`]|``)+`|\[[^\]]+\])"""
