@@ -131,6 +131,8 @@ async def test_who_speaks_no_tls_is_refused_with_a_line_in_the_log(server, autho
 
 async def test_a_renewed_certificate_is_taken_at_a_reload(server, authority, folder):
     peer, url = server
+    async with httpx2.AsyncClient(verify=trusting(authority)) as http:
+        assert (await http.get(f"{url}/health")).status_code == 200  # it has read its certificate
     number = certify(folder, authority)
     peer.process.send_signal(signal.SIGHUP)
     await peer.logged("configuration was applied")
