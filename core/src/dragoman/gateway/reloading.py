@@ -16,12 +16,21 @@ _TAKEN_OF_SERVER = frozenset({"token", "tokens", "auth"})
 
 
 def check_rest(before: Configuration, after: Configuration) -> None:
-    """Raise `ConfigurationError`, naming the keys, if more has changed than a running gateway can apply."""
+    """Raise `ConfigurationError`, naming the keys, if more has changed than a running gateway can apply.
+
+    The last role does not go either: without roles everybody may use everything, and a file that was read while a
+    program wrote it may end before its roles.
+    """
     changed = list(_differences(before, after))
     if changed:
         raise ConfigurationError(
             f"{', '.join(changed)} cannot change while the server runs.",
             suggestion="Restart the server to apply them.",
+        )
+    if before.roles and not after.roles:
+        raise ConfigurationError(
+            "The configuration has no roles any more. Without roles, everybody may use everything.",
+            suggestion="Restart the server to apply that.",
         )
 
 
