@@ -193,8 +193,13 @@ BESIDE_TOOLS: dict[str, Said] = {
     "read_resource": lambda toolbox: toolbox.surfaces.read("databases://list", ADA),
     "get_prompt": lambda toolbox: toolbox.surfaces.fill_prompt("explore", {"database": "hush"}, ADA),
     "an unknown prompt": lambda toolbox: toolbox.surfaces.fill_prompt("nothing", {}, ADA),
-    "complete": lambda toolbox: complete(toolbox.surfaces, ADA, "table", "hush", {"database": "shop"}, None),
+    "complete": lambda toolbox: complete(toolbox.surfaces, ADA, "table", "ord", {"database": "shop"}, None),
+    "complete with no match": lambda toolbox: complete(
+        toolbox.surfaces, ADA, "table", "hush", {"database": "shop"}, None
+    ),
     "complete in vain": lambda toolbox: complete(toolbox.surfaces, ADA, "table", "", {"database": "nothing"}, None),
+    "complete what is no argument": lambda toolbox: complete(toolbox.surfaces, ADA, "hush", "", {}, None),
+    "complete for what is no address": lambda toolbox: complete(toolbox.surfaces, ADA, "table", "", {}, "hush"),
     "an unknown tool": lambda toolbox: toolbox.refuse("nothing", ADA),
 }
 
@@ -211,6 +216,7 @@ async def test_what_is_said_beside_tools_has_a_record_too(said, gateway: Gateway
         "an unknown tool": "PERMISSION_DENIED",
     }.get(said, "ok")
     assert "hush" not in str(record)
+    assert (record.bytes > 0) == (said in ("list_resources", "read_resource", "get_prompt", "complete"))
 
 
 @pytest.mark.parametrize("said", BESIDE_TOOLS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from dragoman.errors import DragomanError
 from dragoman.exports import FORMATS
@@ -17,6 +18,8 @@ from dragoman.tools.surfaces.surfaces import COMPLETE, Surfaces
 
 MOST = 100
 """The most values of one completion, as the protocol says."""
+_ARGUMENTS: Final = frozenset({"database", "schema", "table", "what", "query", "format", "result", "name"})
+"""The arguments with known values. The audit names no others: a text in their place may be anything."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,17 +40,19 @@ async def complete(
     Returns nothing if the caller may not know them, or a database does not answer.
     """
     async with surfaces.gateway.call(COMPLETE, principal, given.get("database")) as record:
-        record.arguments = {"argument": argument, "uri": uri}
         gateway = surfaces.gateway.for_principal(principal)
         templates = {template.uri for template in surfaces.templates(principal)}
-        if uri is not None and uri not in templates:
+        if argument not in _ARGUMENTS or (uri is not None and uri not in templates):
             return Completion()
+        record.arguments = {"argument": argument, "uri": uri}
         try:
             candidates = await _candidates(gateway, principal, _kind_of(argument, uri), given)
         except DragomanError as error:
             record.outcome = error.code
             return Completion()
-        return _fitting(candidates, value)
+        found = _fitting(candidates, value)
+        record.bytes = sum(len(each.encode()) for each in found.values)
+        return found
 
 
 def _kind_of(argument: str, uri: str | None) -> str:

@@ -54,9 +54,11 @@ class Surfaces:
         Asks no database. It is recorded as the tool that lists them is.
         """
         gateway = self._gateway.for_principal(principal)
-        async with self._gateway.call(READ, principal):
+        async with self._gateway.call(READ, principal) as record:
             kinds = {kind for kind in STANDS_FOR if self._offers(gateway, kind)}
-            return [each for each in await self._all(gateway, principal) if _kind(each) in kinds]
+            found = [each for each in await self._all(gateway, principal) if _kind(each) in kinds]
+            record.bytes = sum(len(f"{each.uri}{each.name}{each.description}".encode()) for each in found)
+            return found
 
     async def _all(self, gateway: Gateway, principal: Principal) -> list[Resource]:
         queries = await saved_queries.visible(gateway, principal)
@@ -133,7 +135,9 @@ class Surfaces:
         async with self._gateway.call(PROMPT, principal, "") as record:
             record.arguments = {"name": name}
             prompt = await asyncio.to_thread(self.prompt, name)
-            return prompt, prompt.fill(given)
+            text = prompt.fill(given)
+            record.bytes = len(text.encode())
+            return prompt, text
 
 
 def _one(template: Template, description: str, **values: str) -> Resource:
