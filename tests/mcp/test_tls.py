@@ -160,13 +160,16 @@ async def test_what_is_no_file_keeps_a_reload_from_nothing_but_itself(server, au
         assert (await http.get(f"{url}/health")).status_code == 200
 
 
-async def test_files_that_are_no_pair_stop_the_start(folder, authority, run, monkeypatch):
+@pytest.mark.parametrize("workers", ["1", "2"])
+async def test_files_that_are_no_pair_stop_the_start(workers, folder, authority, run, monkeypatch):
     certify(folder, authority)
     (folder / "tls" / "cert.pem").write_bytes(trustme.CA().cert_pem.bytes())
     monkeypatch.setenv("DRAGOMAN_TOKEN", "hush")
+    monkeypatch.setenv("DRAGOMAN_SERVER__WORKERS", workers)
     async with run(sys.executable, "-m", "dragoman", "serve", "--config", str(folder / "dragoman.toml")) as peer:
         await peer.logged(r"server\.tls_cert, server\.tls_key: the certificate cannot be used")
         assert await peer.process.wait() == 2
+    assert "serving on" not in str(peer.log)
 
 
 async def test_a_certificate_that_has_ended_is_a_warning_in_the_log(server, authority, folder):

@@ -64,7 +64,9 @@ def _run_workers(configuration: Configuration, hot: bool, reread: Reread | None)
     _load()
     from dragoman.mcp.http import listening
     from dragoman.mcp.prefork import prefork
+    from dragoman.mcp.tls import tls_context
 
+    tls_context(configuration.server)  # each worker has its own; a wrong file stops the start here
     forked = prefork(configuration, reread, listening(configuration.server))
     if forked is not None:
         worker, taken = forked

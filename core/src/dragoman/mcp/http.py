@@ -81,6 +81,7 @@ async def serve_http(
 
     Port 0 takes a free port, and the log says which. Raises `ConfigurationError` if the address cannot be bound.
     """
+    tls = tls_context(settings)
     listener = worker.listener if worker else listening(settings)
     siblings = Siblings(worker, toolbox, PATH, METRICS) if worker else None
     calls = Calls(toolbox)
@@ -91,7 +92,6 @@ async def serve_http(
     # asyncio accepts this many connections at once. Workers leave some to the others.
     config.backlog = 1 if worker else _BACKLOG
     config.load()
-    tls = tls_context(settings)
     if tls is not None:
         toolbox.parts.append(renewing(tls))
     config.http_protocol_class = cast("Any", Connections(limits, log).protocol(config.http_protocol_class))
