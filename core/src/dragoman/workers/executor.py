@@ -41,22 +41,26 @@ class WorkerExecutor(Executor):
         """Return columns from a process's report."""
 
     def order(self, request: Request, **more: Any) -> Run:
-        """Return the order to send to a process: by default the request unchanged.
-
-        Raises `ParameterError` for an integer that cannot be sent.
-        """
+        """Return the order to send to a process. `more`: further fields of it."""
         limits = request.limits
-        _check_integers(request.parameters)
         reads = None if request.reads is None else [relation.parts for relation in request.reads]
         return Run(
             request.statement,
-            list(request.parameters),
+            self.parameters(request.parameters),
             limits.max_rows,
             limits.max_bytes,
             limits.timeout,
             reads=reads,
             **more,
         )
+
+    def parameters(self, values: Sequence[Any]) -> list[Any]:
+        """Return a statement's parameters as they are sent: by default unchanged.
+
+        Raises `ParameterError` for an integer that cannot be sent.
+        """
+        _check_integers(values)
+        return list(values)
 
     @asynccontextmanager
     async def open(self, request: Request) -> AsyncGenerator[RowStream]:

@@ -42,14 +42,16 @@ class SQLiteExecutor(WorkerExecutor):
         """Return columns from a report. SQLite knows the types only of columns of tables."""
         return [Column(name, type or "any") for name, type in zip(report.names, report.types, strict=True)]
 
+    def parameters(self, values: Sequence[Any]) -> list[Any]:
+        """Return parameters with those that SQLite cannot store converted."""
+        return storable(values)
+
     def order(self, request: Request, **more: Any) -> Run:
-        """Return the order for a request, with values that SQLite cannot store converted."""
-        limits = request.limits
-        parameters = storable(request.parameters) if request.parameters else []
+        """Return the order for a request, with the views that confine it."""
         if request.confinement is not None:
             bound = confining.values(request.confinement)
             more["confine"] = Confine(confining.SCHEMA, confining.HIDDEN, confining.views(request.confinement), bound)
-        return Run(request.statement, parameters, limits.max_rows, limits.max_bytes, limits.timeout, **more)
+        return super().order(request, **more)
 
     async def explain(self, request: Request, options: ExplainOptions) -> Plan:
         """Return EXPLAIN QUERY PLAN, with the bytecode if verbose. SQLite estimates neither cost nor rows.
