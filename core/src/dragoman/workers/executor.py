@@ -46,7 +46,7 @@ class WorkerExecutor(Executor):
         reads = None if request.reads is None else [relation.parts for relation in request.reads]
         return Run(
             request.statement,
-            self.parameters(request.parameters),
+            self.parameters(request.parameters) if request.parameters else [],
             limits.max_rows,
             limits.max_bytes,
             limits.timeout,
