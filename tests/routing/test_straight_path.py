@@ -16,7 +16,7 @@ from dragoman.tools import Toolbox
 from dragoman_postgres.testing import Server
 
 FILES = 15
-FUNCTIONS = 50
+FUNCTIONS = 52
 ROOT = Path(dragoman.__file__).parents[3]
 QUERY = {"sql": "SELECT 1 AS one"}
 Place = tuple[str, str]

@@ -55,7 +55,7 @@ class Turns:
     The last free place is not for a caller who has others while somebody who was here lately has none. Whoever is alone
     has all places.
 
-    - `free`: how many are free. While it is more than one, a place may be taken without `take`.
+    - `free`: how many are free.
     - `held`: how many each caller has; 0 for one who was here lately.
     """
 
@@ -196,11 +196,8 @@ class Admission:
 
         If several parts of a call wait at the same time, the first one lends the call slot and takes it back.
         """
-        turns, lends = database.turns, False
-        if turns.free > 1 and len(turns.held) < MANY:  # as `take`, without a call on the path of every statement
-            turns.free -= 1
-            turns.held[self.caller] += 1
-        elif not turns.take(self.caller):
+        lends = False
+        if not database.turns.take(self.caller):
             lends, self.held = self.held, False
             if lends:
                 self.calls.turns.give_back(self.caller)
@@ -212,10 +209,7 @@ class Admission:
                 self.held = True
             yield
         finally:
-            turns.free += 1
-            turns.held[self.caller] -= 1
-            if turns.waiting:
-                turns.pass_on()
+            database.turns.give_back(self.caller)
 
 
 @dataclass(slots=True)
@@ -363,10 +357,7 @@ class Calls:
         try:
             if self.quotas is not None:
                 self.quotas.charge(principal)
-            if turns.free > 1 and len(turns.held) < MANY:  # as `take`, without a call on the path of every call
-                turns.free -= 1
-                turns.held[caller] += 1
-            else:
+            if not turns.take(caller):
                 await self._limiter.acquire(caller)
             record.admission.held = True
             self._watchdog.under_way += 1
@@ -377,10 +368,7 @@ class Calls:
             finally:
                 self._watchdog.under_way -= 1
                 if record.admission.held:
-                    turns.free += 1
-                    turns.held[caller] -= 1
-                    if turns.waiting:
-                        turns.pass_on()
+                    turns.give_back(caller)
         except DragomanError as error:
             record.outcome = error.code
             told = _size(error) if self.quotas is not None else 0
