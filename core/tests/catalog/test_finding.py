@@ -173,7 +173,7 @@ async def test_callers_share_one_load_and_a_cancelled_one_spoils_nothing(build, 
 async def test_a_load_that_takes_too_long_goes_on_without_the_caller(build, facts, make_table):
     known = facts(*_tables(make_table))
     known.gate.clear()
-    catalog = build(known, timeout=0.01)
+    catalog = build(known, timeout=0.5)
     with pytest.raises(QueryTimeout):
         await catalog.snapshot()
     known.gate.set()
