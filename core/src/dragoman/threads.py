@@ -1,16 +1,23 @@
-"""Threads for a driver's blocking calls. They are daemons: a call that never returns delays neither us nor our exit."""
+"""Threads for a driver's blocking calls. They are daemons: a call that never returns delays neither us nor our exit.
+
+Also what a thread runs now.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import gc
 import queue
+import sys
 import threading
 from collections.abc import Callable
+from types import FrameType
 from typing import Any, TypeVar
 
 T = TypeVar("T")
 _Job = tuple[concurrent.futures.Future[Any], Callable[[], Any]]
+_looking = threading.Lock()
 
 
 class Threads:
@@ -69,3 +76,19 @@ def _settle(future: concurrent.futures.Future[Any], work: Callable[[], Any]) -> 
         future.set_exception(error)
     else:
         future.set_result(result)
+
+
+def current_frame(thread: int) -> FrameType | None:
+    """Return the innermost frame of what a thread runs now; None: there is no such thread.
+
+    No garbage is collected meanwhile. In Python 3.11 a finalizer that lets another thread run at that moment would make
+    both wait for each other for ever, and with them the process (CPython issue 106883).
+    """
+    with _looking:
+        collects = gc.isenabled()
+        gc.disable()
+        try:
+            return sys._current_frames().get(thread)  # noqa: TID251  # pyright: ignore[reportPrivateUsage]
+        finally:
+            if collects:
+                gc.enable()

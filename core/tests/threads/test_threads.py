@@ -1,10 +1,12 @@
 """Blocking calls run beside the event loop, and what does not return is left behind."""
 
 import asyncio
+import subprocess
+import sys
 import threading
 
 import pytest
-from dragoman.threads import Threads
+from dragoman.threads import Threads, current_frame
 
 
 @pytest.fixture
@@ -72,3 +74,44 @@ async def test_stopped_threads_end_after_the_calls_they_have():
     assert await last == "done"
     await asyncio.to_thread(thread.join, 10)
     assert not thread.is_alive()
+
+
+WATCHING = """
+import gc, threading, time
+from dragoman.threads import current_frame
+
+class Garbage:
+    def __init__(self):
+        self.itself = self
+
+    def __del__(self):
+        time.sleep(0.0005)  # lets other threads run
+
+def begin_threads():
+    for _ in range(200):
+        thread = threading.Thread(target=Garbage)
+        thread.start()
+        thread.join()
+
+gc.set_threshold(1)
+beginner = threading.Thread(target=begin_threads, daemon=True)
+beginner.start()
+while beginner.is_alive():
+    Garbage()
+    current_frame(beginner.ident)
+assert gc.isenabled()
+"""
+
+
+def test_a_look_at_a_thread_ends_also_while_others_begin_and_garbage_is_collected():
+    assert subprocess.run([sys.executable, "-c", WATCHING], timeout=60, check=False).returncode == 0
+
+
+def test_a_thread_that_is_over_has_no_frame():
+    thread = threading.Thread(target=lambda: None)
+    thread.start()
+    thread.join()
+    assert current_frame(thread.ident or 0) is None
+    here = current_frame(threading.get_ident())
+    assert here is not None
+    assert here.f_code is current_frame.__code__

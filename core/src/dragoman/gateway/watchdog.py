@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from types import FrameType
 from typing import Final
+
+from dragoman.threads import current_frame
 
 INTERVAL: Final = 0.5
 """Seconds between two checks while calls are running. Without calls, nothing is checked."""
@@ -71,7 +72,7 @@ class Watchdog:
                     pass
 
     def _tell(self, thread: int) -> None:
-        frame = sys._current_frames().get(thread)  # pyright: ignore[reportPrivateUsage]
+        frame = current_frame(thread)
         who, where = self._culprit(_outwards(frame)) or ("no plugin", frame.f_code.co_qualname if frame else "nothing")
         _log.warning(
             "the event loop is blocked: %s has blocked it for more than %g seconds, in %s; no database answers"

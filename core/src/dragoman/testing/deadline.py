@@ -12,6 +12,8 @@ from collections.abc import Generator
 from types import FrameType
 from typing import Final
 
+from dragoman.threads import current_frame
+
 GRACE: Final = 20.0
 """Seconds that the main thread gets to return from the driver once the time is over."""
 AGAIN: Final = 8.0
@@ -73,7 +75,7 @@ def is_leaving(main: threading.Thread) -> bool:
 
     It joins pools before the main thread counts as ended.
     """
-    frame = sys._current_frames().get(main.ident or 0) if main.is_alive() else None  # pyright: ignore[reportPrivateUsage]
+    frame = current_frame(main.ident or 0) if main.is_alive() else None
     while frame is not None and frame.f_back is not None:
         frame = frame.f_back
     return frame is None or (frame.f_globals.get("__name__"), frame.f_code.co_name) == ("threading", "_shutdown")
