@@ -13,7 +13,7 @@ import pytest
 from dragoman import Secret
 from dragoman.auth import InvalidToken, IssuerUnreachable
 from dragoman.auth.http import IssuerClient
-from dragoman.auth.jwks import FRESH, PATIENCE, KeyCache
+from dragoman.auth.jwks import FRESH, OLD, PATIENCE, KeyCache
 from dragoman.auth.jwt import SignedTokens
 from dragoman.auth.verifier import REMEMBERED, Verifier
 from dragoman.config import Auth
@@ -248,6 +248,59 @@ async def test_a_withdrawn_key_is_forgotten_behind_the_callers_backs(issuer: Iss
         await asyncio.wait(asyncio.all_tasks() - before)
         with pytest.raises(InvalidToken):
             await tokens.claims(issuer.token("ES256"))
+
+
+@pytest.mark.parametrize("idle", [OLD + 1, 24 * 3600])
+@pytest.mark.parametrize("was_down", [False, True], ids=["up", "down before"])
+async def test_a_withdrawn_key_opens_nothing_after_a_night_without_callers(
+    issuer: Issuer, idle: float, was_down: bool
+) -> None:
+    async with reading(issuer) as (tokens, clock):
+        await tokens.claims(issuer.token("ES256"))
+        if was_down:
+            issuer.down, clock.now = True, clock.now + OLD + 1
+            assert await tokens.claims(issuer.token("ES256"))
+        issuer.down, issuer.published = False, ["rsa"]
+        clock.now += idle
+        with pytest.raises(InvalidToken):
+            await tokens.claims(issuer.token("ES256"))
+        assert await tokens.claims(issuer.token())
+
+
+async def test_a_key_that_stays_holds_after_a_night_without_callers(issuer: Issuer) -> None:
+    async with reading(issuer) as (tokens, clock):
+        for fetches in range(1, 5):
+            claims = await asyncio.gather(*(tokens.claims(issuer.token(number=number)) for number in range(20)))
+            assert len(claims) == 20
+            assert issuer.fetches == fetches
+            clock.now += 24 * 3600
+
+
+ODD_KEYS: Any = [
+    *(
+        None,
+        5,
+        "x",
+        [],
+        {},
+        {"kty": "RSA"},
+        {"kty": 5},
+        {"kty": []},
+        {"kty": "EC", "crv": "P-256", "x": "AA", "y": "AA"},
+    ),
+    *({"kty": "EC", "crv": "X", "x": "AA", "y": "AA"}, {"kty": "RSA", "n": "_" * 342, "e": "_" * 342}),
+    *({"kty": "oct", "k": "eA"}, {"kty": "OKP", "crv": "X25519", "x": "A" * 43}, {"kty": "AKP", "pub": "AA"}),
+    *(KEYS["rsa"].as_dict(private=False) | odd for odd in ({"key_ops": 5}, {"key_ops": None}, {"key_ops": True})),
+    *(KEYS["rsa"].as_dict(private=False) | odd for odd in ({"use": ["sig"]}, {"kid": [1]}, {"kid": 5}, {"n": None})),
+    *(KEYS["rsa"].as_dict(private=False) | odd for odd in ({"alg": 5}, {"alg": {}}, {"x5c": 5}, {"e": {}})),
+]
+
+
+@pytest.mark.parametrize("odd", ODD_KEYS, ids=range(len(ODD_KEYS)))
+async def test_an_odd_key_of_the_issuer_keeps_nobody_out(issuer: Issuer, odd: Any) -> None:
+    good = KEYS["ec"].as_dict(private=False)
+    issuer.answer = lambda *_: (200, {"keys": [odd, good]})  # type: ignore[method-assign]
+    assert (await named(issuer, issuer.token("ES256"))).subject == "u-1"
 
 
 async def test_while_the_issuer_is_down_good_keys_hold_and_nobody_is_told_that_a_token_is_wrong(issuer: Issuer) -> None:

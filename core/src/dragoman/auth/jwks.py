@@ -5,9 +5,11 @@ They are kept, fetched again when a token names an unknown key, and used on whil
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, cast
 
 from dragoman.auth.http import RETRY_AFTER, IssuerClient
@@ -19,8 +21,14 @@ if TYPE_CHECKING:
 
 LOGGER = logging.getLogger("dragoman.auth")
 
-FRESH = 600.0
-"""Seconds until the keys are fetched again without any caller's request, so that withdrawn keys are dropped."""
+FRESH = 300.0
+"""Seconds until the next token makes the cache fetch the keys again, without waiting for them."""
+
+OLD = 540.0
+"""Seconds until the next token waits for the keys: one of them may be withdrawn.
+
+A verified token is remembered for another minute, so a withdrawn key works for ten minutes.
+"""
 
 PATIENCE = 30.0
 """Seconds between two fetches for keys that do not exist."""
@@ -50,14 +58,26 @@ class KeyCache:
 
         Raises `InvalidToken` if there is none, `IssuerUnreachable` if the keys are unknown.
         """
+        await self._renew()
         if (key := self._lookup(kid, algorithm)) is None:
             await self._search(kid)
             if (key := self._lookup(kid, algorithm)) is None:
                 self._miss(kid)
                 raise InvalidToken("This token is signed with a key that the issuer does not have.")
-        elif self._clock() > self._fetched + FRESH and self._clock() > self._failed + _AFTER_FAILURE:
-            self._flight.start("keys", self._fetch)
         return key
+
+    async def _renew(self) -> None:
+        """Fetch known keys again, so that withdrawn ones are dropped.
+
+        Callers wait for it only if nobody has asked for long, and never again while the issuer is down.
+        """
+        now = self._clock()
+        if not self._keys or now < self._fetched + FRESH or now < self._failed + _AFTER_FAILURE:
+            return
+        fetching = self._flight.start("keys", self._fetch)
+        if now > self._fetched + OLD and now > self._failed + FRESH:
+            with suppress(IssuerUnreachable):
+                await asyncio.shield(fetching)
 
     def _lookup(self, kid: str | None, algorithm: str) -> Key | None:
         fitting = [
@@ -112,21 +132,24 @@ def _signing_keys(given: list[object]) -> list[Key]:
 
 def _signing_key(given: Any) -> Key | None:
     """Return a public key that may check signatures; None for any other key."""
-    from joserfc import jwk
-
     if not isinstance(given, dict):
         return None
-    key = cast("dict[str, Any]", given)
-    if key.get("use", "sig") != "sig" or key.get("kty") not in _KEY_TYPES.values():
-        return None
-    if "verify" not in key.get("key_ops", ["verify"]):
-        return None
     try:
-        read = jwk.import_key({name: value for name, value in key.items() if name != "key_ops"})
-    except Exception:  # a broken key can raise anything in the library; the other keys still count
+        return _read_key(cast("dict[str, Any]", given))
+    except Exception:  # a broken key can raise anything, here or in the library; the other keys still count
         LOGGER.warning("a key of the issuer cannot be read")
         return None
-    if isinstance(read, jwk.RSAKey) and read.public_key.key_size < _LEAST_BITS:
+
+
+def _read_key(given: dict[str, Any]) -> Key | None:
+    from joserfc import jwk
+
+    if given.get("use", "sig") != "sig" or given.get("kty") not in _KEY_TYPES.values():
+        return None
+    if "verify" not in given.get("key_ops", ["verify"]):
+        return None
+    key = jwk.import_key({name: value for name, value in given.items() if name != "key_ops"})
+    if isinstance(key, jwk.RSAKey) and key.public_key.key_size < _LEAST_BITS:
         LOGGER.warning("an RSA key of the issuer has less than %d bits", _LEAST_BITS)
         return None
-    return read
+    return key
