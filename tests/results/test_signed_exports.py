@@ -102,6 +102,12 @@ async def test_an_address_gives_the_file_and_nothing_else(configuration):
         assert (await field.client.get(by_query["url"])).content == b'{"n":1}\n'
 
 
+async def test_who_has_kept_results_learns_whether_the_server_is_ready(configuration):
+    async with opened(configuration) as field:
+        ready = await field.client.get("/ready", headers={"authorization": f"Bearer {TOKENS['ada']}"})
+        assert ready.json() == {"status": "ready", "databases": {"shop": "ready"}}
+
+
 async def test_no_changed_address_gives_anything(configuration):
     chance = random.Random(17)
     async with opened(configuration) as field:

@@ -274,7 +274,8 @@ def _pages(gateway: Gateway, *, metrics: bool) -> list[Route]:
         answer: dict[str, object] = {"status": "ready" if up else "unavailable"}
         if PRINCIPAL in request.scope:
             granted = gateway.for_principal(request.scope[PRINCIPAL]).names
-            answer["databases"] = {name: databases[name] for name in granted}
+            # The caller's kept results are a database that nobody configured.
+            answer["databases"] = {name: databases[name] for name in granted if name in databases}
         return JSONResponse(answer, 200 if up else 503)
 
     async def scrape(_: Request) -> Response:
