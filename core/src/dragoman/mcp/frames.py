@@ -45,7 +45,9 @@ def read_message(line: bytes) -> types.JSONRPCMessage | Fault:
         message = types.jsonrpc_message_adapter.validate_json(line, by_name=False)
     except ValidationError:
         return _fault(line)
-    return _nameless(message, line) or message
+    if isinstance(message, types.JSONRPCNotification) and (fault := _nameless(from_json(line))):
+        return fault
+    return message
 
 
 def find_nameless(line: bytes) -> Fault | None:
@@ -53,15 +55,20 @@ def find_nameless(line: bytes) -> Fault | None:
     if b'"id"' not in line and b"\\u" not in line:
         return None
     try:
-        return _nameless(types.jsonrpc_message_adapter.validate_json(line, by_name=False), line)
-    except ValidationError:
+        return _nameless(from_json(line))
+    except ValueError:
         return None
 
 
-def _nameless(message: types.JSONRPCMessage, line: bytes) -> Fault | None:
-    if isinstance(message, types.JSONRPCNotification) and "id" in from_json(line):
-        return Fault(b"null", types.INVALID_REQUEST, "A request's id is a string or an integer.")
-    return None
+def _nameless(value: Any) -> Fault | None:
+    message: dict[str, Any] = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+    if "method" not in message or "id" not in message or _is_id(message["id"]):
+        return None
+    return Fault(b"null", types.INVALID_REQUEST, "A request's id is a string or an integer.")
+
+
+def _is_id(value: Any) -> bool:
+    return isinstance(value, str | int) and not isinstance(value, bool)
 
 
 def _fault(line: bytes) -> Fault:
@@ -76,7 +83,7 @@ def _id_of(value: Any) -> bytes:
     message: dict[str, Any] = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
     identifier = message.get("id")
     answers = "method" not in message and ("result" in message or "error" in message)
-    known = isinstance(identifier, str | int) and not isinstance(identifier, bool) and not answers
+    known = _is_id(identifier) and not answers
     return json.dumps(identifier if known else None).encode()
 
 
