@@ -115,6 +115,15 @@ async def test_a_body_over_a_mebibyte_is_too_large(open_door: str, size: int, ch
     assert response.status_code == 413
 
 
+@pytest.mark.parametrize("values", ["[],", '{"a":1},', "0,", '"a",'])
+async def test_a_body_with_too_many_values_is_refused_before_it_is_parsed(open_door: str, values: str) -> None:
+    body = '{"jsonrpc":"2.0","id":1.5,"method":"ping","params":{"a":[%s0' % (values * 24_000)
+    async with httpx2.AsyncClient() as client:
+        response = await client.post(f"{open_door}/mcp", headers=HEADERS, content=body.encode())
+    assert response.status_code == 413
+    assert "24000 JSON values" in response.json()["message"]
+
+
 @pytest.mark.parametrize(
     ("body", "code"),
     [

@@ -11,7 +11,7 @@ from typing import Any
 import httpx2
 import pytest
 from dragoman.mcp.connections import Connection, Connections, Limits
-from dragoman.mcp.middleware import _ONCE, MAX_BODIES, MAX_BODY, AccessMiddleware
+from dragoman.mcp.middleware import _ONCE, LARGE, MAX_BODIES, MAX_BODY, AccessMiddleware
 from dragoman.mcp.origins import Origins
 from dragoman.mcp.refusals import RefusalLog, Refused
 from dragoman.model import Principal
@@ -247,6 +247,54 @@ async def test_a_caller_whose_bodies_never_end_keeps_nobody_out() -> None:
         leaving.set()
         assert set(await asyncio.gather(*held)) <= {0, 429}
         assert await status("eve", MAX_BODY, ends=True) == 200
+
+
+async def test_large_bodies_go_on_one_in_each_turn_of_the_event_loop() -> None:
+    """So between two of them everybody else has a turn, however many one caller sends at once."""
+    turn, turns = 0, list[int]()
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        turns.append(turn)
+        await Response("served")(scope, receive, send)
+
+    async def count_turns() -> None:
+        nonlocal turn
+        while True:
+            await asyncio.sleep(0)
+            turn += 1
+
+    door = AccessMiddleware(
+        app,
+        closed={"/mcp": ("POST",)},
+        open={},
+        origins=Origins("127.0.0.1", (), ()),
+        authenticate=anyone,
+        limits=Limits(),
+        log=RefusalLog(),
+    )
+    counting = asyncio.create_task(count_turns())
+    await asyncio.gather(*(post(door, LARGE + 1) for _ in range(20)))
+    counting.cancel()
+    assert len(set(turns)) == 20
+
+
+async def anyone(scope: Any) -> Principal:
+    return Principal("anyone")
+
+
+async def post(app: Any, size: int) -> None:
+    """Send a body of `size` bytes, all of it at once."""
+    messages = [{"type": "http.request", "body": bytes(size), "more_body": False}]
+
+    async def receive() -> Any:
+        return messages.pop()
+
+    async def send(message: Any) -> None:
+        pass
+
+    headers = [(b"host", b"localhost"), (b"content-length", str(size).encode())]
+    scope = {"type": "http", "method": "POST", "path": "/mcp", "http_version": "1.1", "headers": headers}
+    await app(scope, receive, send)
 
 
 def connection_to(connections: Connections, peer: str) -> Connection:

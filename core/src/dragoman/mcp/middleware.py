@@ -20,6 +20,7 @@ from dragoman.mcp.connections import STATE, Limits
 from dragoman.mcp.identity import PRINCIPAL, UNCHECKED, Authenticate
 from dragoman.mcp.origins import Origins, allowing, preflight
 from dragoman.mcp.refusals import RefusalLog, Refused
+from dragoman.mcp.values import MOST_VALUES, has_too_many_values
 
 MAX_BODY = 1024 * 1024
 """The most bytes of one request."""
@@ -29,6 +30,9 @@ MAX_BODIES = 64 * MAX_BODY
 
 MAX_HEAD = 64 * 1024
 """The most bytes of one request's headers."""
+
+LARGE = 64 * 1024
+"""The bytes of a body above which it takes milliseconds to parse it."""
 
 _AROUND = len(b": \r\n")
 
@@ -121,6 +125,7 @@ class AccessMiddleware:
         self._limits = limits
         self._log = log
         self._arriving = _Arriving()
+        self._large = asyncio.Lock()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one ASGI scope."""
@@ -209,7 +214,18 @@ class AccessMiddleware:
         except TimeoutError:
             reason = f"The body did not arrive within {self._limits.body:g} seconds."
             raise Refused(408, "request_timeout", reason, _LAST) from None
-        return _handing(message, receive) if message["type"] == "http.request" else None
+        if message["type"] != "http.request":
+            return None
+        await self._check_values(message["body"])
+        return _handing(message, receive)
+
+    async def _check_values(self, body: bytes) -> None:
+        """Refuse a body that takes too long to parse. Large ones go on one by one, a turn of the event loop each."""
+        if len(body) > LARGE:
+            async with self._large:
+                await asyncio.sleep(0)
+        if has_too_many_values(body):
+            raise Refused(413, "too_large", f"The body may have {MOST_VALUES} JSON values at most.")
 
     async def _body(self, receive: Receive, caller: Hashable) -> Message:
         body = bytearray()
