@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Final
 
 LONGEST: Final = 200
@@ -43,6 +45,32 @@ def lower_ascii(text: str) -> str:
     other names.
     """
     return text.lower() if text.isascii() else text.translate(_LOWER)
+
+
+def fold_widely(name: str) -> str:
+    """Return the form that all spellings of a name share which some engine takes for one name.
+
+    MariaDB takes the dotted capital I (U+0130) for "i", and accents for nothing in wide tables. Trino takes the dotless
+    i and the long s for "i" and "s".
+    """
+    if name.isascii():
+        return name.lower()
+    return "".join(map(_fold_letter, name)).replace("i\u0307", "i")
+
+
+@lru_cache(maxsize=4096)
+def _fold_letter(letter: str) -> str:
+    """Return a letter without case and accent. NULs keep the length in UTF-8 that it has with its accent."""
+    # By itself: within a word `str.lower` turns a sigma at the end into another letter.
+    lower = letter.lower()[0]
+    upper = lower.upper()
+    lower = upper.lower() if len(upper) == 1 else lower
+    bare = unicodedata.normalize("NFD", upper)[0].lower()
+    return bare + "\0" * (_bytes(lower) - _bytes(bare))
+
+
+def _bytes(text: str) -> int:
+    return len(text.encode(errors="replace"))
 
 
 def upper_ascii(name: str) -> str:

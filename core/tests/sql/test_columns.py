@@ -197,3 +197,25 @@ def test_what_cannot_be_followed_is_refused():
     deep = "SELECT id FROM orders UNION " * 3000 + "SELECT id FROM orders"
     with pytest.raises(InvalidSql):
         touched(deep)
+
+
+SPELLINGS = [("gip", "g\u0130p"), ("gip", "g\u0131p"), ("ssn", "\u017fsn"), ("kok", "\u212aok"), ("å", "\u212b")]
+SPELLINGS += [("οδοσ", "ΟΔΟΣ"), ("οδοσ", "οδος"), ("größe", "grõße"), ("straße", "straśe"), ("i\u0307d", "\u0130d")]
+
+
+@pytest.mark.parametrize(("stored", "written"), SPELLINGS)
+def test_every_spelling_that_some_database_takes_for_a_column_means_it(stored: str, written: str):
+    table = Table(relation=Relation("t"), columns=(TableColumn(name=stored, type=""),))
+    query = f'SELECT x.a FROM (SELECT 1 AS a, 2 AS "{written}") AS x JOIN t USING ("{written}")'
+    assert touched(query, {"t": table}) == {("t", stored)}
+
+
+@pytest.mark.parametrize(
+    "name", ["i\u0130\u0131" * 30, "sk\u212a\u017f" * 20, "\u1e9b\u00e9a\u0301" * 20, "жЖß日" * 12]
+)
+def test_a_name_that_the_server_cuts_means_what_is_left(name: str):
+    stored = name.encode()[:63].decode(errors="ignore")
+    table = Table(relation=Relation("t"), columns=(TableColumn(name=stored, type=""),))
+    assert touched(f'SELECT 1 FROM t JOIN (SELECT 2 AS "{name}") AS x USING ("{name}")', {"t": table}) == {
+        ("t", stored)
+    }

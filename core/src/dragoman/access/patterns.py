@@ -11,6 +11,7 @@ from typing import Generic, TypeVar
 
 from dragoman.dialect import Dialect
 from dragoman.model import Relation
+from dragoman.words import fold_widely
 
 T = TypeVar("T")
 _PART = re.compile(r'"((?:[^"]|"")+)"|([^".\s][^".]*)')
@@ -42,7 +43,7 @@ class NamePattern:
 
     def fits_in_any_case(self, stored: str) -> bool:
         """Return whether it matches a name without regard to case."""
-        text, name = self.text.lower(), stored.lower()
+        text, name = fold_widely(self.text), fold_widely(stored)
         return text == name if self.exact else _glob(text, name)
 
     def key(self, dialect: Dialect) -> str | None:

@@ -379,7 +379,7 @@ class Reader:
             rows += scope.find(name)
         else:
             self._touch_rows_of(self.found.find_relations(name.key))
-            if not (found or explained or rows) or name.key in self._names.implicit:
+            if not (found or explained or rows) or name.text.lower() in self._names.implicit:
                 self._touch_unknown(name, place)
         self._touch_rows(rows)
 

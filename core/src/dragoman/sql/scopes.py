@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
+from dragoman.words import fold_widely
+
 Members = Mapping[str, "Source"]
 """The members of WITH that are visible at a place, by the key of their names."""
 CUT = 60
@@ -21,7 +23,9 @@ _PLAIN = frozenset({"this", "alias", "db", "catalog", "joins", "only", "sample"}
 
 def key(name: str) -> str:
     """Return the form that all spellings share which some database takes for one name."""
-    return name.lower().encode(errors="replace")[:CUT].decode(errors="replace")
+    # Letters that stand for longer ones, such as the Kelvin sign, count as these: what a cut leaves has one key.
+    long = fold_widely(name).replace("i", "iii").replace("k", "kkk").replace("s", "ss")
+    return long[:CUT] if long.isascii() else long.encode(errors="replace")[:CUT].decode(errors="replace")
 
 
 @dataclass(frozen=True, slots=True)

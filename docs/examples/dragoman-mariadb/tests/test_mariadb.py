@@ -354,6 +354,30 @@ async def test_a_column_made_of_a_hidden_one_is_hidden(server, tmp_path):
             await gateway.query("made", "SELECT gen FROM t")
 
 
+SPELLED = {"secret": "SECRET", "ink": "\u0130n\u212a", "mail_i_d": "MA\u0130L_i_d", "οδοσ": "ΟΔΟΣ", "größe": "grõße"}
+"""Names of hidden columns, and another spelling that MariaDB takes for the same name, if not everywhere."""
+JOINED = "SELECT x.a FROM (SELECT 1 AS a, 7 AS `{name}`) AS x JOIN t USING (`{name}`)"
+GROUPED = "SELECT count(*), 9 AS `{name}` FROM t GROUP BY `{name}`"
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("query", [JOINED, GROUPED], ids=["joined", "grouped"])
+@pytest.mark.parametrize("hidden", SPELLED)
+async def test_no_spelling_of_a_hidden_column_is_read(server, tmp_path, hidden, query):
+    """Of the names of a table with many columns MariaDB ignores the accents."""
+    others = ", ".join(f"c{number} INT" for number in range(40))
+    name = f"spelled_{list(SPELLED).index(hidden)}{'_g' if query == GROUPED else ''}"
+    made = f"CREATE TABLE t (id INT, `{hidden}` INT, {others})"
+    database = await server.create(name, (made, f"INSERT INTO t (id, `{hidden}`) VALUES (1, 7), (2, 8)"))
+    where = f'host = "{database.host}"\nport = {database.port}\ndatabase = "{name}"\nuser = "{database.user}"\n'
+    role = ROLE.replace("made", name).replace("*.secret", f"*.{hidden}")
+    (tmp_path / "dragoman.toml").write_text(f'[databases.{name}]\ndialect = "mariadb"\n{where}{role}')
+    async with Gateway.open(load(tmp_path / "dragoman.toml", environ={}, folder=tmp_path)) as gateway:
+        assert (await gateway.query(name, "SELECT id FROM t ORDER BY id")).rows == [[1], [2]]
+        with pytest.raises(ColumnNotFound):
+            await gateway.query(name, query.format(name=SPELLED[hidden]))
+
+
 TWINS = (
     "CREATE TABLE twin (id INT PRIMARY KEY, one INT)",
     "CREATE TABLE Twin (id INT PRIMARY KEY, two INT, one INT REFERENCES twin (id)) COMMENT 'the other'",
