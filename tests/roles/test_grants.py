@@ -4,6 +4,7 @@ import sqlite3
 
 import pytest
 from dragoman import Gateway
+from dragoman.catalog.insight import Insight
 from dragoman.config import load
 from dragoman.errors import ConfigurationError
 from dragoman.model import Principal
@@ -218,3 +219,14 @@ async def test_a_new_table_is_there_when_it_is_first_asked_for(opened, shop, too
             connection.execute("CREATE TABLE refunds (id INTEGER PRIMARY KEY)")
         connection.close()
         assert "error" not in await ask(toolbox, tool, **{"database": "shop", **arguments})
+
+
+async def test_what_is_known_of_a_table_that_was_dropped_since_it_was_found_is_nothing(opened, shop):
+    async with opened(ROLES) as toolbox:
+        seen = toolbox.gateway.for_principal(ANALYST).database("shop")
+        found = [table for table in (await seen.catalog.snapshot()).listed if table.relation.name in {"orders", "paid"}]
+        with sqlite3.connect(shop / "shop.db") as connection:
+            connection.executescript("DROP VIEW paid; DROP TABLE orders")
+        connection.close()
+        await seen.catalog.refresh()
+        assert await seen.insights(found) == {table.relation: Insight() for table in found}

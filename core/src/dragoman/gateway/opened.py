@@ -389,12 +389,13 @@ class OpenDatabase:
         """Return what is known of relations beside their structure.
 
         For callers who see a part, only of those that are granted as a whole and are no views. A view may have been
-        replaced since it was learned.
+        replaced since it was learned, and a relation may be gone since it was found.
         """
         if not isinstance(self.catalog, GrantedCatalog):
             return await self.knowledge.of(tables)
-        permissions = await self.catalog.permissions()
-        whole = [table for table in tables if permissions[table.relation].whole and table.type not in VIEWS]
+        granted = await self.catalog.permissions()
+        left = [table for table in tables if table.relation in granted and table.type not in VIEWS]
+        whole = [table for table in left if granted[table.relation].whole]
         told = await self.knowledge.of(whole)
         nothing = {table.relation: Insight() for table in tables}
         seen = await self.catalog.snapshot()
