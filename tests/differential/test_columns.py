@@ -220,6 +220,26 @@ async def test_trino_refers_to_no_column_that_is_not_told(seeds: range, dialects
     account.check(len(seeds))
 
 
+SPELLED = {"ssn": "\u017fsn", "gip": "g\u0131p", "kok": "\u212aok", "straße": "STRAßE", "οδοσ": "οδος", "µg": "μg"}
+"""Names of columns, and other spellings of them: Trino compares names without case, letter by letter."""
+
+
+async def test_trino_reads_no_column_under_a_spelling_that_is_not_told(dialects: dict[str, Dialect], trino_server):
+    tables: Schema = {"wide": tuple(SPELLED)}
+    texts = {
+        name: f'SELECT x.a FROM (SELECT 1 AS a, 2 AS "{written}") AS x JOIN wide USING ("{written}")'
+        for name, written in SPELLED.items()
+    }
+    async with trino_server.schema() as home:
+        listed = ", ".join(f'"{name}" integer' for name in SPELLED)
+        await trino_server.run(f"CREATE TABLE wide ({listed})", schema=home)
+        read = {name: await asyncio.to_thread(referenced, trino_server.origin, home, texts[name]) for name in texts}
+    assert ("wide", "ssn") in (read["ssn"] or ())
+    assert ("wide", "gip") in (read["gip"] or ())
+    for name, columns in read.items():
+        assert (columns or set()) <= (told(dialects["trino"], texts[name], tables) or set()), name
+
+
 def referenced(origin: str, home: str, text: str) -> Columns | None:
     """The columns Trino's analyzer met, table by table; None: the query is not valid. The tables are empty."""
     catalog, name = home.split(".")
