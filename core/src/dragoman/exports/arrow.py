@@ -18,7 +18,7 @@ import re
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final
 
@@ -43,6 +43,8 @@ _TIME = re.compile(r"\d\d:\d\d:\d\d(\.\d{1,6}0*)?")
 _OF_TEXT = re.compile(r'"?\w*(char|text|string|clob)[\w ]*"?(\(\d+\))?|enum\b.*|name|', re.IGNORECASE)
 """Types whose values are text in the database. An array or a map of texts is not one of them."""
 _OF_NUMBERS = re.compile("int|real|floa|doub|num|dec|bool", re.IGNORECASE)
+_LARGE = re.compile(r"-?[1-9][0-9]{15,18}")
+_NUMERAL = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]+)?")
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _ARRAY = re.compile(r"(.+)\[\d*\]")
 _OF_KIND: Final[dict[KindName, re.Pattern[str]]] = {
@@ -99,6 +101,22 @@ class Form:
             return None
 
 
+@dataclass(frozen=True, slots=True)
+class _ListForm(Form):
+    """Lists. Arrow builds lists of octets, and makes UUIDs of them afterwards."""
+
+    def array(self, values: Sequence[Any]) -> pa.Array:
+        stored = [None if value is None else self.convert(value) for value in values]
+        return pa.array(stored, type=_storage(self.type)).cast(self.type)
+
+
+def _storage(of: pa.DataType) -> pa.DataType:
+    """Return the type that Arrow builds from Python's values."""
+    if pa.types.is_list(of):
+        return pa.list_(_storage(of.value_type))
+    return of.storage_type if isinstance(of, pa.BaseExtensionType) else of
+
+
 def _uuids(values: Sequence[str | None]) -> pa.Array | None:
     if None in values:
         return None
@@ -121,8 +139,11 @@ def _plain_text(value: Any) -> str:
 
 
 def _integer(value: Any) -> int:
-    number = int(value) if isinstance(value, str) and re.fullmatch(r"-?\d{1,19}", value) else value
+    """Return an integer. A text is one only if JSON holds no such number; others, such as `007`, are texts."""
+    number = int(value) if isinstance(value, str) and _LARGE.fullmatch(value) else value
     if type(number) is not int or not -(2**63) <= number < 2**63:
+        raise Misfit
+    if isinstance(value, str) and abs(number) < 2**53:
         raise Misfit
     return number
 
@@ -191,12 +212,12 @@ def _trim(text: str) -> str:
     return head + point + fraction[:6].ljust(6, "0") if point else text
 
 
-def _decimal(precision: int, scale: int) -> Form:
+def _decimal(precision: int, scale: int, are_texts: bool) -> Form:
+    """Return the form of decimals. `are_texts`: every text is a decimal, as the column holds nothing else."""
+
     def convert(value: Any) -> Decimal:
-        try:
-            number = Decimal(value) if isinstance(value, str) else Decimal(_integer(value))
-        except InvalidOperation:
-            raise Misfit from None
+        is_decimal = are_texts and isinstance(value, str) and _NUMERAL.fullmatch(value)
+        number = Decimal(value if is_decimal else _integer(value))
         exponent = number.as_tuple().exponent
         if not number.is_finite() or not isinstance(exponent, int) or -exponent > scale:
             raise Misfit
@@ -207,7 +228,7 @@ def _decimal(precision: int, scale: int) -> Form:
 
     whole = rf"(-?[1-9]\d{{0,{precision - scale - 1}}}|0)" if precision > scale else "0"
     tail = rf"(\.\d{{1,{scale}}})?" if scale else ""
-    return Form(pa.decimal128(precision, scale), convert, str, f"^{whole}{tail}$")
+    return Form(pa.decimal128(precision, scale), convert, str if are_texts else None, f"^{whole}{tail}$")
 
 
 # Only years that have the same number of digits whatever the offset.
@@ -246,7 +267,8 @@ def _candidates(column: Column) -> tuple[Form, ...]:
     if precise := _PRECISE.fullmatch(column.type):
         precision, scale = int(precise[1]), int(precise[2] or 0)
         if precision <= 38 and 0 <= scale <= precision:
-            return (_decimal(precision, scale), *(_SEEN if kind.name == "any" else ()))
+            is_any = kind.name == "any"
+            return (_decimal(precision, scale, are_texts=not is_any), *(_SEEN if is_any else ()))
     declared = re.sub(r"\(\d+\)(?= with|$)", "", column.type.lower())
     declared = _SPELLINGS.get(declared, declared)
     if declared in _SIMPLE and kind.name != "any":
@@ -277,7 +299,7 @@ def _list(form: Form) -> Form:
             raise Misfit
         return [None if each is None else form.convert(each) for each in value]
 
-    return Form(pa.list_(form.type), convert)
+    return _ListForm(pa.list_(form.type), convert)
 
 
 def _choose(columns: Sequence[Column], source: Source) -> list[Form]:
