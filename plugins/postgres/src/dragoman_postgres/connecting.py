@@ -93,6 +93,8 @@ class Connector:
             "standard_conforming_strings": "on",
             # Otherwise `x = NULL` means `x IS NULL`, if a database or role sets it so.
             "transform_null_equals": "off",
+            # Otherwise types are named `"uuid"[]`, and definitions and plans have quotes around every name.
+            "quote_all_identifiers": "off",
             **READ_ONLY,
             **({"search_path": self._path} if self._path else {}),
             **({"work_mem": self.options.work_mem} if self.options.work_mem else {}),

@@ -1,0 +1,75 @@
+"""Whatever a database sets for its sessions, the gateway's answers are the same."""
+
+from collections.abc import AsyncGenerator, Mapping
+from typing import Any
+
+import asyncpg
+import pytest
+from dragoman import Gateway
+from dragoman.tools.toolbox import Toolbox
+from dragoman_postgres.testing import Server
+
+ODD = {
+    "quote_all_identifiers": "on",
+    "transform_null_equals": "on",
+    "standard_conforming_strings": "off",
+    "backslash_quote": "on",
+    "datestyle": "'German, DMY'",
+    "intervalstyle": "sql_standard",
+    "timezone": "'Asia/Kolkata'",
+    "extra_float_digits": "-15",
+    "bytea_output": "escape",
+    "xmlbinary": "hex",
+    "client_encoding": "latin1",
+    "statement_timeout": "1",
+    "lock_timeout": "1",
+    "default_transaction_isolation": "serializable",
+    "default_transaction_deferrable": "on",
+    "row_security": "off",
+    "client_min_messages": "debug5",
+}
+TABLES = """
+CREATE TYPE mood AS ENUM ('calm');
+CREATE TABLE log (
+    id integer PRIMARY KEY, who uuid[], words text[] CHECK (words IS NOT NULL), span int4range DEFAULT 'empty',
+    "at" timestamptz, pause interval, part real, raw bytea, felt mood[], "Odd" "char");
+CREATE INDEX ON log (lower(words[1])) WHERE id > 0;
+CREATE VIEW late AS SELECT id, who, "Odd" FROM log WHERE "at" > '2024-01-01';
+INSERT INTO log VALUES (
+    1, '{9b2d6c1e-4f0a-4a53-8a51-0e0f3a5b7c11}', '{é}', '[1,2)',
+    '2024-02-01 10:00:00+00', '1 mon 2 days', 0.1, '\\x00ff', '{calm}', 'x');
+"""
+CALLS: list[tuple[str, dict[str, Any]]] = [
+    ("execute_query", {"sql": "SELECT * FROM log"}),
+    ("execute_query", {"sql": "SELECT id = NULL, 'a\\b', '02/01/2024'::date, ROW(1, span) FROM log"}),
+    ("execute_query", {"sql": "SELECT nosuch FROM log"}),
+    ("describe_table", {"table_name": ["log", "late"], "include_indexes": True, "include_constraints": True}),
+    ("describe_table", {"table_name": ["log", "late"], "detail": "full"}),
+    ("read_schema", {}),
+    ("explain_query", {"sql": "SELECT * FROM log WHERE id = 1"}),
+]
+
+
+@pytest.fixture(scope="module")
+async def names(server: Server, anyio_backend: str) -> AsyncGenerator[tuple[str, str]]:
+    """A database with settings of its own, and one without."""
+    odd, plain = await server.create(TABLES), await server.create(TABLES)
+    # A connection that was open before: later ones may be too short-lived to set anything.
+    admin = await asyncpg.connect(server.address(odd))
+    for name, value in ODD.items():
+        await admin.execute(f'ALTER DATABASE "{odd}" SET {name} = {value}')
+    await admin.close()
+    yield odd, plain
+    await server.drop(odd)
+    await server.drop(plain)
+
+
+async def _answers(server: Server, name: str) -> Mapping[int, str]:
+    async with Gateway.open([server.configure(name, name="shop")]) as gateway:
+        toolbox = Toolbox(gateway, profile="full")
+        return {place: (await toolbox.call(tool, given)).text for place, (tool, given) in enumerate(CALLS)}
+
+
+async def test_no_setting_of_a_database_changes_an_answer(server: Server, names: tuple[str, str]):
+    odd, plain = [await _answers(server, name) for name in names]
+    assert odd == plain
