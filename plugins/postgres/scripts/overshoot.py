@@ -110,6 +110,13 @@ SAME = {"varchar": "text", "bpchar": "text", "bit": "varbit", "citext": "text", 
         "anyrange": "int4range", "_int4": "int4[]", "_text": "text[]", "_int2": "int2[]", "_ltree": "ltree[]", "_lquery": "lquery[]",
         "_varchar": "text[]"}  # fmt: skip
 KEYWORDS = ("xpath", "xpath_exists", "xml_is_well_formed")
+# What the last argument must be. Other texts are an error at once, so that the function would never be timed.
+WORDS: Mapping[str, str] = {
+    **dict.fromkeys(("normalize", "is_normalized"), "'NFD'"),
+    **dict.fromkeys(("convert_from", "convert_to"), "'LATIN1'"),
+    "encode": "'escape'",
+    "decode": "'hex'",
+}
 XPATH = ("'//b[count(//b[count(//b) > 1]) > 1]'", "'//*[//*[//*[//*]]]'")
 
 _FUNCTIONS = """
@@ -168,6 +175,9 @@ async def calls(connection: asyncpg.Connection[asyncpg.Record]) -> Sequence[tupl
             choices = given(row["types"])
             if row["name"] in KEYWORDS:
                 choices[0] = XPATH
+            if row["name"] in WORDS and len(choices) > 1:
+                first = row["types"][0]
+                choices = [(*ALONE.get(first, ()), *values(first)), (WORDS[row["name"]],)]
             found += ((what, f'{row["schema"]}."{row["name"]}"({", ".join(each)})') for each in spread(choices))
     for row in await connection.fetch(_OPERATORS, sorted(lists.operators | lists.extension_operators)):
         kinds = [kind for kind in (row["left"], row["right"]) if kind]

@@ -25,6 +25,8 @@ SELECT to_tsquery('simple', ''' ' || 'word' || ' ''' || ':*')
 SELECT to_tsquery(left(body, 1000)), substring(body from 1 for 100)::tsquery FROM docs
 SELECT ts_rewrite('a & b'::tsquery, 'a', 'c'), pg_input_is_valid('a', 'tsquery')
 SELECT normalize('é'), normalize($1::text, NFD), normalize(left(lower(body), 1000), NFKC) FROM docs
+SELECT 'é' IS NORMALIZED, $1::text IS NFD NORMALIZED, left(body, 1000) IS NOT NFKC NORMALIZED FROM docs
+SELECT is_normalized('é'), is_normalized(left(lower(body), 1000), 'NFKD') FROM docs
 SELECT * FROM docs, to_tsquery('x') AS q WHERE v @@ q ORDER BY ts_rank(v, q)
 SELECT * FROM docs AS d CROSS JOIN websearch_to_tsquery('english', $1) AS query WHERE d.v @@ query
 SELECT * FROM docs, plainto_tsquery('x') WHERE v @@ plainto_tsquery
@@ -66,6 +68,13 @@ SELECT pg_catalog.normalize(body, 'NFC') FROM docs
 SELECT (body).normalize FROM docs
 SELECT d.normalize FROM docs AS d
 SELECT normalize(left(body, 20000)) FROM docs
+SELECT body IS NORMALIZED FROM docs
+SELECT repeat(chr(803) || chr(775), 100000) IS NFD NORMALIZED
+SELECT body IS NOT NFKC NORMALIZED FROM docs
+SELECT is_normalized(body) FROM docs
+SELECT pg_catalog.is_normalized(body, 'NFD') FROM docs
+SELECT (body).is_normalized FROM docs
+SELECT d.is_normalized FROM docs AS d
 SELECT body @@ body FROM docs
 SELECT v @@ docs.q FROM docs, to_tsquery('x') AS q
 SELECT v @@ q FROM docs, repeat('a ', 9) AS q

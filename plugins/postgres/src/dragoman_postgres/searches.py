@@ -23,7 +23,7 @@ About as many as a statement can contain; they take at most 0.3 seconds.
 LONGEST_REWRITING = 10_000
 """The same for each argument of `ts_rewrite`, which takes longer."""
 LONGEST_NORMALIZED = 10_000
-"""The same of `normalize`, which sorts marks above and below letters: 10,000 of them take half a second."""
+"""The same of what normalizes, which sorts marks above and below letters: 10,000 of them take half a second."""
 LONGEST_PARAMETER = 5_000
 """The most characters of a parameter in a statement that builds such queries, or normalizes."""
 _MOST_STEPS = 1_000
@@ -31,6 +31,8 @@ _SHORT_CONSTANT = 40
 MAKERS = frozenset("to_tsquery plainto_tsquery phraseto_tsquery websearch_to_tsquery tsquery".split())
 """Functions that build a text search query from a text. A cast to the type reads as a call of its name."""
 SEARCHES = frozenset({"tsquery", "_tsquery"})
+NORMALIZERS = frozenset({"normalize", "is_normalized"})
+"""Functions that normalize a text; `x IS NFC NORMALIZED` is a call of the second one."""
 _TEXTS = frozenset("text varchar".split())
 # The number of characters that one may become: in a query's text form, without accents, in the other case.
 _GROWTH = 4

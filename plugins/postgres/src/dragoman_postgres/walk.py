@@ -30,6 +30,7 @@ from dragoman_postgres.searches import (
     LONGEST_REWRITING,
     LONGEST_SEARCH,
     MAKERS,
+    NORMALIZERS,
     SEARCHES,
     is_short,
 )
@@ -84,7 +85,7 @@ FORMED = frozenset(
     "current_setting pg_input_is_valid pg_input_error_info btrim ltrim rtrim translate xpath xpath_exists".split()
 )
 _SHORT_ONLY = {
-    "normalize": LONGEST_NORMALIZED,
+    **dict.fromkeys(NORMALIZERS, LONGEST_NORMALIZED),
     "tsquery": LONGEST_SEARCH,
     "ts_rewrite": LONGEST_REWRITING,
     "ts_match_tt": LONGEST_SEARCH,

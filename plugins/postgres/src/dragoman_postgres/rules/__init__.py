@@ -13,7 +13,7 @@ from importlib.resources import files
 from dragoman import Form, Rules
 
 from dragoman_postgres.rules.policy import fits, patterns, read_policy
-from dragoman_postgres.searches import MAKERS
+from dragoman_postgres.searches import MAKERS, NORMALIZERS
 
 MAJORS = (13, 14, 15, 16, 17, 18)
 """The major versions with a list of their own. Every server is judged by all lists: it cannot call what it lacks."""
@@ -117,7 +117,7 @@ def rules() -> Rules:
     forms: dict[str, tuple[Form, ...]] = {
         "ts_rewrite": ((_SHORT, _SHORT, _SHORT),),  # with two arguments, the second is a query given as text
         "ts_match_tt": ((None, _SHORT),),
-        "normalize": ((_SHORT,), (_SHORT, None)),
+        **dict.fromkeys(NORMALIZERS, ((_SHORT,), (_SHORT, None))),
         **dict.fromkeys(MAKERS, ((_SHORT,), (None, _SHORT))),
         "current_setting": ((setting,), (setting, None)),
         "pg_input_is_valid": ((None, _TYPE_TEXT),),
@@ -132,10 +132,11 @@ def rules() -> Rules:
         substitutes={name: f"{name}(left(the text, 10000))" for name in MAKERS}
         | {
             "normalize": "normalize(left(the text, 10000))",
+            "is_normalized": "left(the text, 10000) IS NORMALIZED",
             "tsquery": "left(the text, 10000)::tsquery",
             "ts_match_tt": "the_left::tsvector @@ the_right",
         },
-        refused_attributes=lists.refused | MAKERS | {"normalize"},
+        refused_attributes=lists.refused | MAKERS | NORMALIZERS,
         operators=_anywhere(lists.operators, lists.extension_operators),
         refused_relations=(lists.secret,),
         system_schemas=frozenset({"pg_catalog", "information_schema"}),
