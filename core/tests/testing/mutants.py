@@ -6,6 +6,7 @@ A mutant is an entry point of its own; its name is the dialect's, unless that is
 import asyncio
 import contextlib
 import dataclasses
+import html
 import json
 import re
 import sqlite3
@@ -1119,6 +1120,36 @@ def read_booleans(value):
 @changing("ShortensYears", "a_value_is_exact[early_date]")
 def shorten_year(value):
     return re.sub(r"^0+(\d+-\d\d-\d\d)$", r"\1", value) if isinstance(value, str) else value
+
+
+@changing("ReadsTimestamps", "a_value_is_exact[text_that_looks_like_a_timestamp]")
+def read_timestamp(value):
+    return re.sub(r"^(\d+-\d\d-\d\d)T", r"\1 ", value) if isinstance(value, str) else value
+
+
+@changing("ReadsCommas", "a_value_is_exact[text_that_looks_like_a_decimal]")
+def read_comma(value):
+    return re.sub(r"^(\d+),(\d+)$", r"\1.\2", value) if isinstance(value, str) else value
+
+
+@changing("ReadsEntities", "a_value_is_exact[entities_in_text]")
+def read_entities(value):
+    return html.unescape(value) if isinstance(value, str) else value
+
+
+@changing("CutsTheLastLineBreak", "a_value_is_exact[line_break_at_the_end]")
+def cut_line_break(value):
+    return value.removesuffix("\n") if isinstance(value, str) else value
+
+
+@changing("Wraps", "a_value_is_exact[integer_beyond_2_31]")
+def wrap(value):
+    return value - 2**32 if type(value) is int and 2**31 <= value < 2**32 else value
+
+
+@changing("MakesTheSmallestIntegerPositive", "a_value_is_exact[smallest_64_bit_integer]")
+def negate(value):
+    return value.removeprefix("-") if value == str(-(2**63)) else value
 
 
 @mutant("keys_that_are_told_to_be_unique_are", says="came with a key twice")
