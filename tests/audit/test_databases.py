@@ -63,6 +63,14 @@ async def test_whatever_a_caller_sends_is_recorded(odd, configured, store):
     assert record.outcome in {"INVALID_SQL", "PARAMETER_ERROR"}
 
 
+@pytest.mark.parametrize("text", [r"\u0000", r"\\u0000", r"\\\u0000", r"\u0001"])
+async def test_a_record_keeps_what_only_looks_like_an_escape(text, configured, store):
+    sql = f"SELECT '{text}' AS one"
+    async with Gateway.open(configured()) as gateway:
+        await gateway.query("shop", sql)
+    assert [each.sql for each in await calls(store)] == [sql]
+
+
 async def test_gateways_that_write_at_once_share_one_chain(configured, store):
     async def ask(gateway):
         for _ in range(10):

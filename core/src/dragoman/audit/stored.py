@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 from dragoman.audit.chain import BEGIN, Link, seal, unseal
 from dragoman.dialect import AuditStore
 
+_NUL: Final = re.compile(rb"(?<!\\)((?:\\\\)*)\\u0000")
+"""NUL in JSON. After an odd number of backslashes `u0000` is one, else it is text."""
 Waiting = tuple[bytes, asyncio.Future[Link]]
 
 
@@ -104,4 +108,4 @@ def _settle(batch: Sequence[Waiting], outcome: Sequence[Link] | Exception) -> No
 
 def _storable(body: bytes) -> bytes:
     """Return a record without NUL, the only character that databases refuse in a text."""
-    return body.replace(rb"\u0000", rb"\ufffd")
+    return _NUL.sub(rb"\1\\ufffd", body)
