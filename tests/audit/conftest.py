@@ -48,12 +48,12 @@ async def url(request: pytest.FixtureRequest) -> AsyncIterator[str]:
 
 @pytest.fixture
 def configured(url: str, tmp_path: Path) -> Callable[..., Configuration]:
-    """`configured(more)`: a shop that is audited; `more` is TOML."""
+    """`configured(more)`: a shop that is audited; `more` is TOML. `place`: another URL of the audit."""
     with sqlite3.connect(tmp_path / "shop.db") as connection:
         connection.executescript("CREATE TABLE orders (id INTEGER PRIMARY KEY); INSERT INTO orders VALUES (1), (2);")
 
-    def make(more: str = "", audit: str = "") -> Configuration:
-        text = f'[databases.shop]\nurl = "sqlite:///shop.db"\n[audit]\nurl = "{url}"\n{audit}\n{more}'
+    def make(more: str = "", audit: str = "", place: str = url) -> Configuration:
+        text = f'[databases.shop]\nurl = "sqlite:///shop.db"\n[audit]\nurl = "{place}"\n{audit}\n{more}'
         (tmp_path / "dragoman.toml").write_text(text)
         return load(tmp_path / "dragoman.toml", environ={}, folder=tmp_path)
 

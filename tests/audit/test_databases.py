@@ -71,6 +71,18 @@ async def test_a_record_keeps_what_only_looks_like_an_escape(text, configured, s
     assert [each.sql for each in await calls(store)] == [sql]
 
 
+@pytest.mark.parametrize("encoding", ["SQL_ASCII", "LATIN1", "EUC_JP"])
+@pytest.mark.parametrize("required", ["true", "false"])
+@pytest.mark.parametrize("url", [""])
+async def test_a_postgres_database_that_cannot_hold_every_record_is_refused(encoding, required, configured, server):
+    name = await server.create(encoding=encoding)
+    configuration = configured(place=server.address(name), audit=f"required = {required}")
+    with pytest.raises(ConfigurationError, match=f"audit.url: .* in {encoding}"):
+        async with Gateway.open(configuration):
+            pass
+    await server.drop(name)
+
+
 async def test_gateways_that_write_at_once_share_one_chain(configured, store):
     async def ask(gateway):
         for _ in range(10):

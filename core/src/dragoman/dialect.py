@@ -523,7 +523,7 @@ class AuditStore(abc.ABC):
 
     @abc.abstractmethod
     async def open(self) -> None:
-        """Create the table if it does not exist."""
+        """Create the table if it does not exist. Raises `ConfigurationError` if it could not hold every record."""
 
     @abc.abstractmethod
     async def append(self, seal: Sealing) -> None:

@@ -26,13 +26,16 @@ class Sinks:
         self.notes: set[asyncio.Task[None]] = set()
 
     async def open(self) -> None:
-        """Open the database. Raises `ConfigurationError` if the audit is required and it cannot be used."""
+        """Open the database.
+
+        Raises `ConfigurationError` if it cannot hold every record, or if the audit is required and it cannot be used.
+        """
         if self.stored is None:
             return
         try:
             await self.stored.open()
         except DragomanError as error:
-            if self.audit.required:
+            if self.audit.required or isinstance(error, ConfigurationError):
                 raise ConfigurationError(f"audit.url: {error.message}", suggestion=error.suggestion) from None
             _log.error("the audit's database cannot be used: %s", error.message)
 

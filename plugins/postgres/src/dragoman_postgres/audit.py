@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 
-from dragoman import AUDIT_COLUMNS, AuditStore, ConnectionFailed, Database, Sealing
+from dragoman import AUDIT_COLUMNS, AuditStore, ConfigurationError, ConnectionFailed, Database, Sealing
 
 from dragoman_postgres.connecting import Connector
 from dragoman_postgres.driver import Connection
+from dragoman_postgres.encodings import SAME
 from dragoman_postgres.failures import translate_errors
 from dragoman_postgres.spelling import quote
 
@@ -47,9 +48,13 @@ class PostgresAudit(AuditStore):
         self._connection: Connection | None = None
 
     async def open(self) -> None:
-        """Create the table if it does not exist. If it exists, the role needs no right to create tables."""
+        """Create the table if it does not exist. If it exists, the role needs no right to create tables.
+
+        Raises `ConfigurationError` for a database that cannot hold every record.
+        """
         with translate_errors(self._name):
             connection = await self._connect()
+            _check_encoding(await connection.fetchval("SHOW server_encoding"))
             if await connection.fetchval("SELECT to_regclass($1)", self._table) is None:
                 await self._write(connection, self._create)
 
@@ -110,3 +115,12 @@ class PostgresAudit(AuditStore):
             connection.abort()
             self._connection = None
             raise
+
+
+def _check_encoding(encoding: str) -> None:
+    # Anywhere else a character of one caller would fail its record, and all that are written together with it.
+    if encoding != SAME:
+        raise ConfigurationError(
+            f"The audit's database is in {encoding}, which cannot hold every record.",
+            suggestion="Name a database in UTF8: CREATE DATABASE audit ENCODING 'UTF8' TEMPLATE template0.",
+        )
