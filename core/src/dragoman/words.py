@@ -47,6 +47,14 @@ def lower_ascii(text: str) -> str:
     return text.lower() if text.isascii() else text.translate(_LOWER)
 
 
+_LAST_ACCENTED: Final = "\u058f"
+"""MariaDB ignores accents of Latin, Greek and Cyrillic letters. Beyond them stand syllables, of Hangul for instance."""
+_SHARED: Final = frozenset({("i", 2), ("s", 2), ("\u03b9", 3)})
+"""Letters whose accented forms of so many bytes mean them. MariaDB takes these forms for the dotless i, the long s and
+the iota below, which some engine takes for the letter."""
+_UNUSUAL: Final = {"\u03f2": "\u03c3"}  # the lunate sigma, whose capital is Σ for MariaDB
+
+
 def fold_widely(name: str) -> str:
     """Return the form that all spellings of a name share which some engine takes for one name.
 
@@ -62,11 +70,13 @@ def fold_widely(name: str) -> str:
 def _fold_letter(letter: str) -> str:
     """Return a letter without case and accent. NULs keep the length in UTF-8 that it has with its accent."""
     # By itself: within a word `str.lower` turns a sigma at the end into another letter.
-    lower = letter.lower()[0]
+    lower = _UNUSUAL.get(letter, letter).lower()[0]
     upper = lower.upper()
     lower = upper.lower() if len(upper) == 1 else lower
     bare = unicodedata.normalize("NFD", upper)[0].lower()
-    return bare + "\0" * (_bytes(lower) - _bytes(bare))
+    if bare > _LAST_ACCENTED:
+        return lower
+    return bare if (bare, _bytes(lower)) in _SHARED else bare + "\0" * (_bytes(lower) - _bytes(bare))
 
 
 def _bytes(text: str) -> int:

@@ -201,6 +201,14 @@ def test_what_cannot_be_followed_is_refused():
 
 SPELLINGS = [("gip", "g\u0130p"), ("gip", "g\u0131p"), ("ssn", "\u017fsn"), ("kok", "\u212aok"), ("å", "\u212b")]
 SPELLINGS += [("οδοσ", "ΟΔΟΣ"), ("οδοσ", "οδος"), ("größe", "grõße"), ("straße", "straśe"), ("i\u0307d", "\u0130d")]
+SPELLINGS += [
+    ("mí", "m\u0131"),
+    ("kí", "k\u0130"),
+    ("ś", "\u017f"),
+    ("ß", "\u017f"),
+    ("σα", "\u03f2α"),
+    ("ἰδ", "\u1fbeδ"),
+]
 
 
 @pytest.mark.parametrize(("stored", "written"), SPELLINGS)
@@ -208,6 +216,12 @@ def test_every_spelling_that_some_database_takes_for_a_column_means_it(stored: s
     table = Table(relation=Relation("t"), columns=(TableColumn(name=stored, type=""),))
     query = f'SELECT x.a FROM (SELECT 1 AS a, 2 AS "{written}") AS x JOIN t USING ("{written}")'
     assert touched(query, {"t": table}) == {("t", stored)}
+
+
+@pytest.mark.parametrize(("one", "other"), [("주소", "점수"), ("がく", "かく"), ("\u0958", "क"), ("año", "ano")])
+def test_other_syllables_and_letters_are_another_column(one: str, other: str):
+    table = Table(relation=Relation("t"), columns=(TableColumn(name=one, type=""), TableColumn(name=other, type="")))
+    assert touched(f'SELECT "{one}" FROM t', {"t": table}) == {("t", one)}
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ _PLAIN = frozenset({"this", "alias", "db", "catalog", "joins", "only", "sample"}
 def key(name: str) -> str:
     """Return the form that all spellings share which some database takes for one name."""
     # Letters that stand for longer ones, such as the Kelvin sign, count as these: what a cut leaves has one key.
-    long = fold_widely(name).replace("i", "iii").replace("k", "kkk").replace("s", "ss")
+    long = fold_widely(name).replace("i", "iii").replace("k", "kkk").replace("s", "ss").replace("ι", "ιι")
     return long[:CUT] if long.isascii() else long.encode(errors="replace")[:CUT].decode(errors="replace")
 
 

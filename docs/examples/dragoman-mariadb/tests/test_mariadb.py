@@ -3,6 +3,7 @@
 import dataclasses
 import gc
 import warnings
+from collections import defaultdict
 
 import anyio
 import pytest
@@ -25,6 +26,7 @@ from dragoman import (
     WriteDenied,
 )
 from dragoman.config import load
+from dragoman.words import fold_widely
 from dragoman_mariadb import plugin
 
 NO_SUCH_FUNCTION = 1305
@@ -355,6 +357,7 @@ async def test_a_column_made_of_a_hidden_one_is_hidden(server, tmp_path):
 
 
 SPELLED = {"secret": "SECRET", "ink": "\u0130n\u212a", "mail_i_d": "MA\u0130L_i_d", "οδοσ": "ΟΔΟΣ", "größe": "grõße"}
+SPELLED |= {"mí": "m\u0131", "kí": "K\u0130", "aś": "a\u017f", "σα": "\u03f2α", "ἰδ": "\u1fbeδ"}
 """Names of hidden columns, and another spelling that MariaDB takes for the same name, if not everywhere."""
 JOINED = "SELECT x.a FROM (SELECT 1 AS a, 7 AS `{name}`) AS x JOIN t USING (`{name}`)"
 GROUPED = "SELECT count(*), 9 AS `{name}` FROM t GROUP BY `{name}`"
@@ -376,6 +379,42 @@ async def test_no_spelling_of_a_hidden_column_is_read(server, tmp_path, hidden, 
         assert (await gateway.query(name, "SELECT id FROM t ORDER BY id")).rows == [[1], [2]]
         with pytest.raises(ColumnNotFound):
             await gateway.query(name, query.format(name=SPELLED[hidden]))
+
+
+LETTERS = """
+SELECT seq, HEX(WEIGHT_STRING(letter COLLATE utf8mb3_general_ci)), HEX(CONVERT(UPPER(letter) USING ucs2))
+FROM (SELECT seq, CONVERT(CHAR(seq USING ucs2) USING utf8mb3) AS letter FROM seq_32_to_65535
+      WHERE seq NOT BETWEEN 0xD800 AND 0xDFFF) AS letters
+"""
+
+
+@pytest.mark.anyio
+async def test_letters_that_the_server_takes_for_one_in_names_have_one_form(server):
+    """Two letters are one if they have the same capital, or the same weight and length."""
+    async with server.connected("mysql") as run:
+        letters = await run(LETTERS)
+    forms = defaultdict(set)
+    for number, weight, capital in letters:
+        form = fold_widely(f"é{chr(number)}é")
+        forms[weight, len(chr(number).encode())].add(form)
+        forms[capital].update({form, fold_widely(f"é{bytes.fromhex(capital).decode('utf-16-be')}é")})
+    assert len(letters) > 60_000
+    assert {key: found for key, found in forms.items() if len(found) > 1} == {}
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(("hidden", "seen"), [("주소", "점수"), ("가격", "국가"), ("がく", "かく"), ("\u0958", "क")])
+async def test_a_column_beside_a_hidden_one_with_similar_letters_is_read(server, tmp_path, hidden, seen):
+    name = f"beside_{hidden.encode().hex()}"
+    made = f"CREATE TABLE t (`{hidden}` INT, `{seen}` INT)"
+    database = await server.create(name, (made, "INSERT INTO t VALUES (1, 2)"))
+    where = f'host = "{database.host}"\nport = {database.port}\ndatabase = "{name}"\nuser = "{database.user}"\n'
+    role = ROLE.replace("made", name).replace("*.secret", f"*.{hidden}")
+    (tmp_path / "dragoman.toml").write_text(f'[databases.{name}]\ndialect = "mariadb"\n{where}{role}')
+    async with Gateway.open(load(tmp_path / "dragoman.toml", environ={}, folder=tmp_path)) as gateway:
+        assert (await gateway.query(name, f"SELECT `{seen}` FROM t")).rows == [[2]]
+        with pytest.raises(ColumnNotFound):
+            await gateway.query(name, f"SELECT `{hidden}` FROM t")
 
 
 TWINS = (
