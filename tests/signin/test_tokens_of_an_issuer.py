@@ -267,6 +267,17 @@ async def test_a_withdrawn_key_opens_nothing_after_a_night_without_callers(
         assert await tokens.claims(issuer.token())
 
 
+async def test_a_withdrawn_key_opens_nothing_soon_after_the_issuer_was_down(issuer: Issuer) -> None:
+    async with reading(issuer) as (tokens, clock):
+        await tokens.claims(issuer.token("ES256"))
+        issuer.down, clock.now = True, clock.now + OLD + 1
+        assert await tokens.claims(issuer.token("ES256"))
+        issuer.down, issuer.published = False, ["rsa"]
+        clock.now += PATIENCE + 1
+        with pytest.raises(InvalidToken):
+            await tokens.claims(issuer.token("ES256"))
+
+
 async def test_a_key_that_stays_holds_after_a_night_without_callers(issuer: Issuer) -> None:
     async with reading(issuer) as (tokens, clock):
         for fetches in range(1, 5):

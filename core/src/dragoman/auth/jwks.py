@@ -31,7 +31,7 @@ A verified token is remembered for another minute, so a withdrawn key works for 
 """
 
 PATIENCE = 30.0
-"""Seconds between two fetches for keys that do not exist."""
+"""Seconds between two fetches for keys that do not exist, and from a failure until a caller waits for new keys."""
 
 _AFTER_FAILURE = 1.0
 _KEY_TYPES = {"RS256": "RSA", "PS256": "RSA", "ES256": "EC", "EdDSA": "OKP", "Ed25519": "OKP"}
@@ -69,13 +69,14 @@ class KeyCache:
     async def _renew(self) -> None:
         """Fetch known keys again, so that withdrawn ones are dropped.
 
-        Callers wait for it only if nobody has asked for long, and never again while the issuer is down.
+        Callers wait for it only if nobody has asked for long. While the issuer is down, callers who come all the time
+        keep fetching, and none of them waits.
         """
         now = self._clock()
         if not self._keys or now < self._fetched + FRESH or now < self._failed + _AFTER_FAILURE:
             return
         fetching = self._flight.start("keys", self._fetch)
-        if now > self._fetched + OLD and now > self._failed + FRESH:
+        if now > self._fetched + OLD and now > self._failed + PATIENCE:
             with suppress(IssuerUnreachable):
                 await asyncio.shield(fetching)
 
