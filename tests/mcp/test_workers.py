@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import shutil
 import signal
 import socket
 import sqlite3
@@ -14,8 +15,10 @@ from typing import Any
 
 import httpx2
 import pytest
+from dragoman.config import Configuration
+from dragoman.config.roles import Role
 from dragoman.gateway.exporting import PATH as EXPORTS
-from dragoman.mcp.prefork import Worker, receive
+from dragoman.mcp.prefork import Worker, _Child, _First, receive
 from dragoman.mcp.siblings import Siblings
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -278,6 +281,23 @@ async def test_a_file_that_no_parser_reads_changes_nothing_in_the_first_process(
             peer.process.send_signal(signal.SIGHUP)
             await peer.logged("the configuration was not applied")
         assert (await metrics(url))["dragoman_worker_up"] == {"0": 1, "1": 1}
+
+
+def test_a_file_that_the_first_process_reads_without_its_roles_reaches_no_worker():
+    """A worker may read the file later, with its roles, and take it. The next worker would begin without roles."""
+    before = Configuration(databases={}, roles={"all": Role(name="all", groups=frozenset({"*"}))})
+    ours, theirs = socket.socketpair()
+    with socket.create_server(("127.0.0.1", 0)) as listener, ours, theirs:
+        first = _First(before, lambda: Configuration(databases={}), listener)
+        first._children = [_Child(channel=ours, configuration=before, is_up=True)]
+        first._reload()
+        shutil.rmtree(first._folder)
+        for each in (*first._doors, first._wake, first._waker):
+            each.close()
+        theirs.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            theirs.recv(1)
+    assert first._candidate is before
 
 
 async def test_a_worker_that_refuses_what_another_has_taken_is_replaced(serve: Serve, tmp_path: Path):

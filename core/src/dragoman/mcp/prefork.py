@@ -28,6 +28,7 @@ from typing import Any, Final
 
 from dragoman.cleanup import CLEANUP
 from dragoman.config import Configuration
+from dragoman.gateway.reloading import check_rest
 from dragoman.mcp.reloading import log_failure
 
 LOGGER = logging.getLogger("dragoman.mcp")
@@ -369,10 +370,12 @@ class _First:
             self._again = True
         elif self._reread is not None:
             try:
-                self._candidate = self._reread()
+                candidate = self._reread()
+                check_rest(self._configuration, candidate)  # what workers read may be another text
             except Exception as error:  # an error here would end the whole server
                 log_failure(error)
             else:
+                self._candidate = candidate
                 self._ask(up[:1])
 
     def _renew(self, index: int, child: _Child) -> None:
