@@ -51,7 +51,9 @@ class Personal(Noting):
 def judged_by(gateway: Gateway, validator: ValidatorT) -> ValidatorT:
     """Have the gateway's only database judge with one validator more."""
     opened = gateway.database()
-    opened.judge = judge.Judge(opened.dialect, opened.config, opened.catalog, [validator], opened.source)
+    opened.judge = judge.Judge(
+        opened.dialect, opened.config, opened.catalog, [validator], opened.source, opened._offload
+    )
     return validator
 
 

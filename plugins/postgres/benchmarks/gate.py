@@ -50,12 +50,11 @@ async def run(server: Server) -> None:
         opened = gateway.database()
         reader = CatalogReader(database)
         checks = [ReadOnly(opened.dialect, database), PostgresGate(database, reader)]
-        kept = Judge(opened.dialect, database, opened.catalog, checks, opened.source)
+        place = opened.dialect, database, opened.catalog, checks, opened.source, opened._offload
+        kept = Judge(*place)
 
         async def new(sql: str) -> object:
-            return await Judge(opened.dialect, database, opened.catalog, checks, opened.source).judge(
-                sql, "execute_query", CALLER
-            )
+            return await Judge(*place).judge(sql, "execute_query", CALLER)
 
         async def again(sql: str) -> object:
             return await kept.judge(sql, "execute_query", CALLER)

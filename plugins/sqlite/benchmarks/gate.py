@@ -60,12 +60,11 @@ async def run(folder: Path) -> None:
     async with Gateway.open([database]) as gateway:
         opened = gateway.database()
         checks = [ReadOnly(opened.dialect, database)]
-        kept = Judge(opened.dialect, database, opened.catalog, checks, opened.source)
+        place = opened.dialect, database, opened.catalog, checks, opened.source, opened._offload
+        kept = Judge(*place)
 
         async def new(sql: str) -> object:
-            return await Judge(opened.dialect, database, opened.catalog, checks, opened.source).judge(
-                sql, "execute_query", CALLER
-            )
+            return await Judge(*place).judge(sql, "execute_query", CALLER)
 
         async def again(sql: str) -> object:
             return await kept.judge(sql, "execute_query", CALLER)

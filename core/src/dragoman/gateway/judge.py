@@ -69,7 +69,7 @@ class Judge:
         catalog: Catalog,
         validators: Sequence[Validator],
         source: Source,
-        offload: Offload | None = None,
+        offload: Offload,
         granting: Granting | None = None,
         whole: Resolver | None = None,
     ) -> None:
@@ -78,7 +78,7 @@ class Judge:
         self._catalog = catalog
         self._validators = validators
         self._source = source
-        self._offload = offload or Offload()
+        self._offload = offload
         self._always = frozenset({"principal"} if any(each.depends_on_principal for each in validators) else ())
         # The combinations of parts that verdicts depended on so far. There are four, and usually one or two occur.
         self._dependences: set[frozenset[str]] = set()
