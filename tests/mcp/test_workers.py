@@ -264,11 +264,20 @@ async def test_an_answer_whose_worker_ends_in_its_middle_is_cut_and_told_in_one_
 
 
 @pytest.mark.full
-async def test_a_wrong_configuration_changes_nothing_in_any_worker(serve: Serve, tmp_path: Path):
+@pytest.mark.parametrize(
+    ("server", "rest", "said"),
+    [
+        ("max_concurrent = 3", "", "the configuration was not applied: server.max_concurrent cannot change"),
+        ("", ROLES.replace("main.*", "main.nothing"), "worker 0 did not take the configuration"),
+    ],
+)
+async def test_a_wrong_configuration_changes_nothing_in_any_worker(
+    serve: Serve, tmp_path: Path, server: str, rest: str, said: str
+):
     async with serve(tmp_path) as (peer, url, _):
-        write(tmp_path, server="max_concurrent = 3", rest=MORE)
+        write(tmp_path, server=server, rest=MORE + rest)
         peer.process.send_signal(signal.SIGHUP)
-        await peer.logged("worker 0 did not take the configuration")
+        await peer.logged(said)
         assert (await metrics(url))["dragoman_config_version"] == {"0": 1, "1": 1}
         answers = [await call(url, "list_tables", database="more") for _ in range(4)]
         assert [answer["error"]["code"] for answer in answers] == ["UNKNOWN_DATABASE"] * 4
