@@ -84,7 +84,8 @@ class Form:
         at_once = self._array_at_once(values)
         if at_once is not None:
             return at_once
-        return pa.array([None if value is None else self.convert(value) for value in values], type=self.type)
+        stored = [None if value is None else self.convert(value) for value in values]
+        return pa.array(stored, type=_storage(self.type)).cast(self.type)
 
     def _array_at_once(self, values: Sequence[Any]) -> pa.Array | None:
         """Return values as an Arrow array in bulk, which is ten times as fast; None if each value must be checked."""
@@ -101,17 +102,8 @@ class Form:
             return None
 
 
-@dataclass(frozen=True, slots=True)
-class _ListForm(Form):
-    """Lists. Arrow builds lists of octets, and makes UUIDs of them afterwards."""
-
-    def array(self, values: Sequence[Any]) -> pa.Array:
-        stored = [None if value is None else self.convert(value) for value in values]
-        return pa.array(stored, type=_storage(self.type)).cast(self.type)
-
-
 def _storage(of: pa.DataType) -> pa.DataType:
-    """Return the type that Arrow builds from Python's values."""
+    """Return the type that Arrow builds from Python's values. Of octets in a list it makes no UUIDs by itself."""
     if pa.types.is_list(of):
         return pa.list_(_storage(of.value_type))
     return of.storage_type if isinstance(of, pa.BaseExtensionType) else of
@@ -299,7 +291,7 @@ def _list(form: Form) -> Form:
             raise Misfit
         return [None if each is None else form.convert(each) for each in value]
 
-    return _ListForm(pa.list_(form.type), convert)
+    return Form(pa.list_(form.type), convert)
 
 
 def _choose(columns: Sequence[Column], source: Source) -> list[Form]:
