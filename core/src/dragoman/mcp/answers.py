@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
 import msgspec
 
@@ -16,6 +16,11 @@ encode = msgspec.json.Encoder().encode
 """Returns any JSON value, minified. A text becomes a quoted literal."""
 
 RequestId: TypeAlias = int | str
+
+
+def is_request_id(value: object) -> TypeGuard[RequestId]:
+    """Return whether a value can be the id of a request. Python counts booleans as integers, JSON-RPC does not."""
+    return isinstance(value, str | int) and not isinstance(value, bool)
 
 
 def message(request: RequestId, answer: Answer, stamp: dict[str, Any] | None) -> bytes:

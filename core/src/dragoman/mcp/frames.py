@@ -15,6 +15,8 @@ import mcp_types as types
 from pydantic import ValidationError
 from pydantic_core import from_json
 
+from dragoman.mcp.answers import is_request_id
+
 # With more strings and brackets, the search would block the event loop: only the ends of the line are searched.
 _MOST_TOKENS = 20_000
 _END = 16_000
@@ -62,13 +64,9 @@ def find_nameless(line: bytes) -> Fault | None:
 
 def _nameless(value: Any) -> Fault | None:
     message: dict[str, Any] = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
-    if "method" not in message or "id" not in message or _is_id(message["id"]):
+    if "method" not in message or "id" not in message or is_request_id(message["id"]):
         return None
     return Fault(b"null", types.INVALID_REQUEST, "A request's id is a string or an integer.")
-
-
-def _is_id(value: Any) -> bool:
-    return isinstance(value, str | int) and not isinstance(value, bool)
 
 
 def _fault(line: bytes) -> Fault:
@@ -83,7 +81,7 @@ def _id_of(value: Any) -> bytes:
     message: dict[str, Any] = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
     identifier = message.get("id")
     answers = "method" not in message and ("result" in message or "error" in message)
-    known = _is_id(identifier) and not answers
+    known = is_request_id(identifier) and not answers
     return json.dumps(identifier if known else None).encode()
 
 

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from dragoman.mcp.answers import RequestId
+from dragoman.mcp.answers import RequestId, is_request_id
 from dragoman.mcp.handshake import MODERN_VERSION, VERSION_KEY, is_object, plain_envelope
 from dragoman.mcp.wire import same_id
 from dragoman.telemetry import TRACE_KEYS, Origin
@@ -165,4 +165,4 @@ def read_cancellation(message: bytes) -> RequestId | None:
     params = value.get("params")
     fits = value.get("jsonrpc") == "2.0" and value.get("method") == "notifications/cancelled" and "id" not in value
     request: Any = params.get("requestId") if fits and is_object(params) else None
-    return same_id(request) if isinstance(request, str | int) and not isinstance(request, bool) else None
+    return same_id(request) if is_request_id(request) else None
