@@ -394,8 +394,11 @@ class OpenDatabase:
         if not isinstance(self.catalog, GrantedCatalog):
             return await self.knowledge.of(tables)
         granted = await self.catalog.permissions()
-        left = [table for table in tables if table.relation in granted and table.type not in VIEWS]
-        whole = [table for table in left if granted[table.relation].whole]
+        whole = [
+            table
+            for table in tables
+            if table.relation in granted and granted[table.relation].whole and table.type not in VIEWS
+        ]
         told = await self.knowledge.of(whole)
         nothing = {table.relation: Insight() for table in tables}
         seen = await self.catalog.snapshot()
