@@ -209,15 +209,7 @@ async def test_a_caller_whose_bodies_never_end_keeps_nobody_out() -> None:
     async def named(scope: Any) -> Principal:
         return Principal(Headers(scope=scope)["x-name"])
 
-    door = AccessMiddleware(
-        app,
-        closed={"/mcp": ("POST",)},
-        open={},
-        origins=Origins("127.0.0.1", (), ()),
-        authenticate=named,
-        limits=Limits(),
-        log=RefusalLog(),
-    )
+    door = before(app, named)
     leaving = asyncio.Event()
 
     async def status(name: str, size: int, *, ends: bool) -> int:
@@ -263,19 +255,24 @@ async def test_large_bodies_go_on_one_in_each_turn_of_the_event_loop() -> None:
             await asyncio.sleep(0)
             turn += 1
 
-    door = AccessMiddleware(
-        app,
-        closed={"/mcp": ("POST",)},
-        open={},
-        origins=Origins("127.0.0.1", (), ()),
-        authenticate=anyone,
-        limits=Limits(),
-        log=RefusalLog(),
-    )
+    door = before(app, anyone)
     counting = asyncio.create_task(count_turns())
     await asyncio.gather(*(post(door, LARGE + 1) for _ in range(20)))
     counting.cancel()
     assert len(set(turns)) == 20
+
+
+def before(app: Any, authenticate: Any) -> AccessMiddleware:
+    """Return the middleware before an application that takes messages at /mcp."""
+    return AccessMiddleware(
+        app,
+        closed={"/mcp": ("POST",)},
+        open={},
+        origins=Origins("127.0.0.1", (), ()),
+        authenticate=authenticate,
+        limits=Limits(),
+        log=RefusalLog(),
+    )
 
 
 async def anyone(scope: Any) -> Principal:
@@ -635,22 +632,11 @@ async def test_a_request_that_was_broken_off_reaches_nothing() -> None:
     async def app(*scope: Any) -> None:
         served.append(scope)
 
-    async def anybody(_: Any) -> Principal:
-        return Principal()
-
     messages: list[Any] = [
         {"type": "http.request", "body": b"{", "more_body": True},
         {"type": "http.disconnect"},
     ]
-    door = AccessMiddleware(
-        app,
-        closed={"/mcp": ("POST",)},
-        open={},
-        origins=Origins("127.0.0.1", (), ()),
-        authenticate=anybody,
-        limits=Limits(),
-        log=RefusalLog(),
-    )
+    door = before(app, anyone)
     scope = {
         "type": "http",
         "method": "POST",
