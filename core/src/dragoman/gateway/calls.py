@@ -10,11 +10,11 @@ import asyncio
 import logging
 import time
 from collections import Counter, deque
-from collections.abc import AsyncGenerator, Collection, Generator, Hashable, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncGenerator, Callable, Collection, Coroutine, Hashable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from dragoman.access import Quotas
 from dragoman.errors import (
@@ -29,13 +29,7 @@ from dragoman.errors import (
 )
 from dragoman.gateway.watchdog import Watchdog
 from dragoman.model import Acting, ConfinedRelation, Principal
-from dragoman.sql import Statement
 from dragoman.telemetry import ModelUse, Run
-
-if TYPE_CHECKING:
-    from dragoman.gateway.opened import OpenDatabase
-    from dragoman.gateway.queries import Query
-    from dragoman.gateway.recording import Recorder
 
 _log = logging.getLogger("dragoman.calls")
 REFUSED = frozenset(
@@ -256,36 +250,6 @@ class CallRecord:
         """Whether a rule refused it, before anything ran."""
         return self.outcome in REFUSED
 
-    @contextmanager
-    def running(self, opened: OpenDatabase, statement: Statement) -> Generator[None]:
-        """Record when a statement ran on a database, and its outcome."""
-        began, outcome, status = time.time_ns(), "ok", ""
-        opened.whole.running += 1
-        try:
-            yield
-        except DragomanError as error:
-            outcome, status = error.code, str(error.context.get("sqlstate", ""))
-            raise
-        except asyncio.CancelledError:
-            outcome = QueryCancelled.code
-            raise
-        finally:
-            opened.whole.running -= 1
-            name, dialect = opened.config.name, opened.dialect.name
-            names = tuple(map(str, statement.judged_relations))
-            run = Run(began, time.time_ns(), name, dialect, names, outcome, status)
-            self.runs.append(run)
-
-    def note_query(self, query: Query) -> None:
-        """Record a statement that may run: what it reads of its relations, and its identity in the database."""
-        statement, confined, self.acting = query.statement, query.confined, query.request.acting
-        self.database = self.database or query.opened.config.name
-        self.hash = statement.hash
-        self.relations += tuple(map(str, statement.judged_relations))
-        self.columns += statement.judged_columns
-        if confined is not None:
-            self.confined += confined.parts
-
     def as_dict(self) -> dict[str, object]:
         """Return the fields of the log line that are not empty."""
         fields = {"who": self.principal.name, **{name: getattr(self, name) for name in _LOGGED}}
@@ -304,13 +268,16 @@ def identify_caller() -> tuple[str, str, str] | None:
 class Calls:
     """Lets `most` calls run and as many more wait, and refuses the rest.
 
-    `quotas`: the quotas of callers, if any role sets one.
+    - `record`: records a finished call. If that must wait, it returns the rest as a coroutine to await.
+    - `quotas`: the quotas of callers, if any role sets one.
     """
 
     quotas: Quotas | None = None
 
-    def __init__(self, most: int, watchdog: Watchdog, recorder: Recorder) -> None:
-        self._recorder = recorder
+    def __init__(
+        self, most: int, watchdog: Watchdog, record: Callable[[CallRecord], Coroutine[None, None, None] | None]
+    ) -> None:
+        self._record = record
         self._watchdog = watchdog
         self._limiter = Limiter("Calls are answered", most, most)
         self._running: set[int] = set()
@@ -386,7 +353,7 @@ class Calls:
             if token is not None:
                 _current.reset(token)
             try:
-                rest = self._recorder.record(record)
+                rest = self._record(record)
                 if rest is not None:
                     await rest
             finally:

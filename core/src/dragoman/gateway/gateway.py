@@ -122,7 +122,7 @@ class Gateway:
             configuration.server.slow_query,
             lambda principal: self.roles.of(principal).names,
         )
-        self._calls = Calls(configuration.server.max_concurrent, self._watchdog, self._recorder)
+        self._calls = Calls(configuration.server.max_concurrent, self._watchdog, self._recorder.record)
         self._calls.quotas = self._quotas()
         self.kept = Keeper(self, configuration.results)
         self._asking = Asking(configuration.model, configuration.server.prompts_dir)
@@ -462,13 +462,12 @@ class Gateway:
             seen = self.for_principal(how.get("principal", LOCAL)) if self.varies else self
             opened = seen.database(database)
             query = await Query.prepare(opened, sql, params, **how)
-            record.note_query(query)
+            query.note(record)
             reuse = self.configuration.results.reuse
             rows = await self.kept.reuse(query, query.request.principal, reuse) if reuse else None
             if rows is None:
-                async with record.admission.statement(query.opened.limiter, query.request.limits.timeout):
-                    with record.running(query.opened, query.statement):
-                        rows = await query.rows()
+                async with query.running(record):
+                    rows = await query.rows()
             empty = rows.row_count == 0 or (rows.rows_json in NOTHING and not rows.truncated)
             reason = await why_empty(query, rows, record) if empty else ()
             record.rows += rows.row_count  # a call may answer the rows of several queries
@@ -497,11 +496,9 @@ class Gateway:
             record.sql, record.params = sql, params
             opened = self.for_principal(how.get("principal", LOCAL)).database(database)
             query = await Query.prepare(opened, sql, params, **how)
-            record.note_query(query)
-            async with record.admission.statement(query.opened.limiter, query.request.limits.timeout):
-                with record.running(query.opened, query.statement):
-                    async with query.stream(record) as stream:
-                        yield stream
+            query.note(record)
+            async with query.running(record), query.stream(record) as stream:
+                yield stream
 
     async def explain(
         self,
@@ -524,14 +521,13 @@ class Gateway:
             opened = self.for_principal(how.get("principal", LOCAL)).database(database)
             _check_explain(opened.dialect, options)
             query = await Query.prepare(opened, sql, params, **how)
-            record.note_query(query)
+            query.note(record)
             if query.statement.first_word == "explain":
                 raise InvalidSql("A plan of EXPLAIN itself was asked for.", suggestion="Send the query alone.")
             # YAML is made from JSON here, so that no dialect needs to support it.
-            async with record.admission.statement(opened.limiter, query.request.limits.timeout):
-                with record.running(opened, query.statement):
-                    asked = replace(options, format="json") if options.format == "yaml" else options
-                    plan = await query.plan(asked, max_cost)
+            async with query.running(record):
+                asked = replace(options, format="json") if options.format == "yaml" else options
+                plan = await query.plan(asked, max_cost)
         plan = await asyncio.to_thread(_as_yaml, plan) if options.format == "yaml" else plan
         return replace(plan, notices=(*query.notices, *plan.notices), sql=query.sql)
 

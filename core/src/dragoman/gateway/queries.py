@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
+import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, replace
@@ -18,6 +20,7 @@ from dragoman.errors import (
     InvalidSql,
     NotFound,
     ParameterError,
+    QueryCancelled,
     QueryError,
     QueryTimeout,
     Unsupported,
@@ -29,6 +32,7 @@ from dragoman.gateway.opened import OpenDatabase
 from dragoman.model import LOCAL, Database, Encoded, ExplainOptions, Limits, Plan, Principal, Request, RowStream
 from dragoman.results import Bounded, Collected, Collector, check_columns, check_stream
 from dragoman.sql import Statement
+from dragoman.telemetry import Run
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -115,6 +119,37 @@ class Query:
         if translated is not None:
             await query._check_translation()
         return query
+
+    def note(self, record: CallRecord) -> None:
+        """Record that it may run: what it reads of its relations, and its identity in the database."""
+        record.acting = self.request.acting
+        record.database = record.database or self.opened.config.name
+        record.hash = self.statement.hash
+        record.relations += tuple(map(str, self.statement.judged_relations))
+        record.columns += self.statement.judged_columns
+        if self.confined is not None:
+            record.confined += self.confined.parts
+
+    @asynccontextmanager
+    async def running(self, record: CallRecord) -> AsyncGenerator[None]:
+        """Take a slot of the database, and record when it ran and its outcome. Raises `Busy`."""
+        whole, outcome, status = self.opened.whole, "ok", ""
+        async with record.admission.statement(self.opened.limiter, self.request.limits.timeout):
+            began = time.time_ns()
+            whole.running += 1
+            try:
+                yield
+            except DragomanError as error:
+                outcome, status = error.code, str(error.context.get("sqlstate", ""))
+                raise
+            except asyncio.CancelledError:
+                outcome = QueryCancelled.code
+                raise
+            finally:
+                whole.running -= 1
+                name, dialect = self.opened.config.name, self.opened.dialect.name
+                relations = tuple(map(str, self.statement.judged_relations))
+                record.runs.append(Run(began, time.time_ns(), name, dialect, relations, outcome, status))
 
     async def check_part(self) -> None:
         """Have the database compile it if it reads a part of a relation, so that hidden columns do not exist.
