@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import logging
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from dragoman.config import Configuration
-from dragoman.errors import ConfigurationError
+from dragoman.errors import ConfigurationError, DragomanError
 
+_log = logging.getLogger("dragoman.mcp")
 _TAKEN = frozenset(
     {"databases", "default_database", "roles", "audit", "source", "sources", "warnings", "variables", "secrets"}
 )
@@ -64,3 +66,11 @@ def changed_keys(before: Configuration, after: Configuration) -> tuple[str, ...]
 
 def _differ(before: object, after: object, name: str) -> bool:
     return bool(getattr(before, name) != getattr(after, name))
+
+
+def log_failure(error: Exception) -> None:
+    """Log why a configuration was not applied."""
+    if isinstance(error, DragomanError):
+        _log.error("the configuration was not applied: %s %s", error.message, error.suggestion)
+    else:
+        _log.error("the configuration was not applied, because of a bug in dragoman: %s", type(error).__name__)

@@ -28,8 +28,7 @@ from typing import Any, Final
 
 from dragoman.cleanup import CLEANUP
 from dragoman.config import Configuration
-from dragoman.gateway.reloading import check_rest
-from dragoman.mcp.reloading import log_failure
+from dragoman.gateway.reloading import check_rest, log_failure
 
 LOGGER = logging.getLogger("dragoman.mcp")
 

@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
-from dragoman.errors import DragomanError
 from dragoman.mcp.signals import reloading
 
 if TYPE_CHECKING:
@@ -143,7 +142,7 @@ def _content(file: Path | None) -> bytes:
 
 async def _reload(toolbox: Toolbox, reread: Reread) -> bool:
     """Apply the configuration. Return whether it was applied."""
-    from dragoman.gateway.reloading import changed_keys  # loaded by now, and not before the handshake
+    from dragoman.gateway.reloading import changed_keys, log_failure  # not before the handshake
 
     before = toolbox.gateway.configuration
     try:
@@ -154,11 +153,3 @@ async def _reload(toolbox: Toolbox, reread: Reread) -> bool:
     changed = changed_keys(before, toolbox.gateway.configuration)
     LOGGER.info("the configuration was applied; changed: %s", ", ".join(changed) or "nothing")
     return True
-
-
-def log_failure(error: Exception) -> None:
-    """Log why a configuration was not applied."""
-    if isinstance(error, DragomanError):
-        LOGGER.error("the configuration was not applied: %s %s", error.message, error.suggestion)
-    else:
-        LOGGER.error("the configuration was not applied, because of a bug in dragoman: %s", type(error).__name__)
