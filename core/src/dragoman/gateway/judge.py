@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -57,6 +57,41 @@ class _Verdict:
     read: frozenset[str]
     version: int | None
     states: tuple[object, ...]
+
+
+class _Lookup:
+    """What the judgement of one statement takes from the catalog, on first use.
+
+    - `version`: the catalog's; None: nothing was taken from it.
+    - `resolved`: what a validator was told.
+    """
+
+    def __init__(self, statement: Statement, parsed: ParsedStatement, catalog: Catalog, whole: Resolver) -> None:
+        self._statement = statement
+        self._parsed = parsed
+        self._catalog = catalog
+        self._whole = whole
+        self.version: int | None = None
+        self.resolved: Resolution | None = None
+
+    async def look(self) -> None:
+        """Make the verdict depend on the catalog."""
+        # The first of several versions: if the catalog changes meanwhile, the verdict must become invalid.
+        if self.version is None:
+            self.version = (await self._catalog.snapshot()).version
+
+    async def resolve(self) -> Resolution:
+        """Return the relations and columns; see `Call.resolve`."""
+        self._whole.watch()
+        await self.look()
+        self.resolved = await self._whole.resolution(self._statement, self._parsed)
+        return self.resolved
+
+    async def relations(self) -> tuple[Relation, ...]:
+        """Return only the relations."""
+        self._whole.watch()
+        await self.look()
+        return await self._whole.relations(self._parsed)
 
 
 class Judge:
@@ -156,66 +191,55 @@ class Judge:
     async def _check(self, sql: str, tool: str, principal: Principal) -> _Verdict:
         statement = await self._split_off(sql)
         parsed = await self._read(statement)
-        version: int | None = None
-        resolved: Resolution | None = None
-
-        async def look() -> None:
-            nonlocal version
-            # the first of several versions: if the catalog changes meanwhile, the verdict must become invalid
-            if version is None:
-                version = (await self._catalog.snapshot()).version
-
-        async def resolve() -> Resolution:
-            nonlocal resolved
-            self._whole.watch()
-            await look()
-            resolved = await self._whole.resolution(statement, parsed)
-            return resolved
-
-        async def relations() -> tuple[Relation, ...]:
-            self._whole.watch()
-            await look()
-            return await self._whole.relations(parsed)
-
+        lookup = _Lookup(statement, parsed, self._catalog, self._whole)
         call = _WatchedCall(
             principal=principal,
             tool=tool,
             database=self._database,
             dialect=self._dialect,
-            resolve=resolve,
-            relations=relations,
+            resolve=lookup.resolve,
+            relations=lookup.relations,
             parsed=parsed,
         )
         object.__setattr__(call, "read", set(self._always))
-        states: list[object] = []
-        if self._narrowed:
-            self._read_only.judge(parsed)
-            await look()
-            await self._visible.check_types(parsed)
-            if self._granting is not None:
-                await self._granting.check(statement, parsed)
-            await self._visible.check(statement, parsed)
-        elif self._database.acting is not None:
-            self._read_only.judge(parsed)
-            await look()
-            await self._visible.check_relations(statement, parsed)
+        if self._narrowed or self._database.acting is not None:
+            await self._check_visible(statement, parsed, lookup)
+        states = [state async for state in self._validate(statement, call)]
+        # Another object, without the trees that the check has built.
+        plain = Statement(sql, statement.text, sqlglot=statement.sqlglot, lexicon=statement.lexicon)
+        plain.note_judged(parsed.names, _name_columns(lookup.resolved))
+        return _Verdict(plain, frozenset(call.read), lookup.version, tuple(states))
+
+    async def _check_visible(self, statement: Statement, parsed: ParsedStatement, lookup: _Lookup) -> None:
+        """Raise a refusal unless the caller may see all that it names."""
+        self._read_only.judge(parsed)
+        await lookup.look()
+        if not self._narrowed:
+            return await self._visible.check_relations(statement, parsed)
+        await self._visible.check_types(parsed)
+        if self._granting is not None:
+            await self._granting.check(statement, parsed)
+        await self._visible.check(statement, parsed)
+
+    async def _validate(self, statement: Statement, call: Call) -> AsyncIterator[object]:
+        """Have each validator check it, and yield the states of those that have one. Raises a refusal."""
         for validator in self._validators:
             if validator in self._changing:
                 # Read before the check: a change meanwhile must make the verdict invalid.
-                states.append(await self._state(validator))
+                yield await self._state(validator)
             if isinstance(validator, ReadOnly):
                 await validator.check(statement, call)
-                continue
-            method = f"{type(validator).__name__}.check"
-            answer: object = None
-            with self._source.ours(method):
-                async with within(self._database.timeout):
-                    answer = await validator.check(statement, call)  # type: ignore[func-returns-value]
-            self._source.check_nothing(answer, validator, method)  # False would not refuse, which its author may think
-        # Another object, without the trees that the check has built.
-        plain = Statement(sql, statement.text, sqlglot=statement.sqlglot, lexicon=statement.lexicon)
-        plain.note_judged(parsed.names, _name_columns(resolved))
-        return _Verdict(plain, frozenset(call.read), version, tuple(states))
+            else:
+                await self._ask(validator, statement, call)
+
+    async def _ask(self, validator: Validator, statement: Statement, call: Call) -> None:
+        """Have a plugin's validator check it, until the database's deadline."""
+        method = f"{type(validator).__name__}.check"
+        answer: object = None
+        with self._source.ours(method):
+            async with within(self._database.timeout):
+                answer = await validator.check(statement, call)  # type: ignore[func-returns-value]
+        self._source.check_nothing(answer, validator, method)  # False would not refuse, which its author may think
 
 
 def _name_columns(resolved: Resolution | None) -> Iterator[str]:
