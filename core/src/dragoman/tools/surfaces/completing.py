@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Final
 
 from dragoman.errors import DragomanError
 from dragoman.exports import FORMATS
@@ -18,8 +17,6 @@ from dragoman.tools.surfaces.surfaces import COMPLETE, Surfaces
 
 MOST = 100
 """The most values of one completion, as the protocol says."""
-_ARGUMENTS: Final = frozenset({"database", "schema", "table", "what", "query", "format", "result", "name"})
-"""The arguments with known values. The audit names no others: a text in their place may be anything."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,15 +38,15 @@ async def complete(
     """
     async with surfaces.gateway.call(COMPLETE, principal, given.get("database")) as record:
         gateway = surfaces.gateway.for_principal(principal)
-        templates = {template.uri for template in surfaces.templates(principal)}
-        if argument not in _ARGUMENTS or (uri is not None and uri not in templates):
+        if uri is not None and uri not in {template.uri for template in surfaces.templates(principal)}:
             return Completion()
-        record.arguments = {"argument": argument, "uri": uri}
         try:
             candidates = await _candidates(gateway, principal, _kind_of(argument, uri), given)
         except DragomanError as error:
-            record.outcome = error.code
+            record.outcome, candidates = error.code, ()
+        if candidates is None:  # the audit does not name an unknown argument: it may be any text
             return Completion()
+        record.arguments = {"argument": argument, "uri": uri}
         found = _fitting(candidates, value)
         record.bytes = sum(len(each.encode()) for each in found.values)
         return found
@@ -64,7 +61,8 @@ def _kind_of(argument: str, uri: str | None) -> str:
 
 async def _candidates(
     gateway: Gateway, principal: Principal, argument: str, given: Mapping[str, str]
-) -> Collection[str]:
+) -> Collection[str] | None:
+    """Return the values that an argument may have; None for an unknown argument."""
     match argument:
         case "database":
             return gateway.names
@@ -81,7 +79,7 @@ async def _candidates(
         case "result":
             return [kept.name for kept in gateway.kept.of(principal)]
         case _:
-            return ()
+            return None
 
 
 async def _schemas(opened: OpenDatabase) -> Collection[str]:
