@@ -355,4 +355,4 @@ def _keys(constraints: Iterable[Constraint], columns: frozenset[str]) -> Iterabl
 
 
 def _indexes(indexes: Iterable[Index], columns: frozenset[str]) -> Iterable[Index]:
-    return (index for index in indexes if columns.issuperset(index.parts) and index.predicate is None)
+    return (each for each in indexes if columns.issuperset(each.parts + each.included) and each.predicate is None)

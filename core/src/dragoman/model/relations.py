@@ -67,6 +67,7 @@ class TableColumn:
     """A column of a relation. `type`: the shortest spelling the database accepts. `enum`: its only values, in order.
 
     `default`, `generated` and `identity` are SQL text as the database reports it (`identity`: ALWAYS or BY DEFAULT).
+    Where parts of the relation compute a column otherwise, `generated` has their expressions too, after commas.
     `names_objects`: numbers that a query mixes with its values become names of the database's objects, as those of
     Postgres' type `regclass` do.
     """
@@ -118,7 +119,10 @@ class ForeignKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Index:
-    """An index. `parts`: column names or expressions as SQL text, in order. `predicate`: of a partial index."""
+    """An index. `parts`: column names or expressions as SQL text, in order. `predicate`: of a partial index.
+
+    `included`: columns that the index holds beside its parts.
+    """
 
     name: str
     parts: tuple[str, ...]
@@ -126,6 +130,7 @@ class Index:
     primary: bool = False
     method: str | None = None
     predicate: str | None = None
+    included: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

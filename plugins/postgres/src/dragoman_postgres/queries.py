@@ -93,10 +93,22 @@ WHERE {_ARE_WANTED}
 The last columns: whether every column may be read, and whether the relation is held exclusively.
 """
 
+# The expressions by which tables that inherit from a relation compute a column of it, where they compute it otherwise.
+_OTHERWISE = f"""(
+  WITH RECURSIVE part (oid) AS (
+    SELECT inhrelid FROM pg_inherits WHERE inhparent = a.attrelid
+    UNION SELECT below.inhrelid FROM part JOIN pg_inherits AS below ON below.inhparent = part.oid)
+  SELECT pg_catalog.string_agg(DISTINCT ', ' || pg_get_expr(made.adbin, made.adrelid, true), '')
+  FROM part JOIN pg_attribute AS own ON own.attrelid = part.oid AND own.attname = a.attname
+  JOIN pg_attrdef AS made ON made.adrelid = own.attrelid AND made.adnum = own.attnum
+  WHERE part.oid NOT IN {_LOCKED}
+    AND pg_get_expr(made.adbin, made.adrelid, true) <> pg_get_expr(d.adbin, d.adrelid, true))"""
+
 COLUMNS = f"""
 SELECT a.attrelid, a.attnum, a.attname::text, a.atttypid, a.atttypmod, a.attnotnull, a.attgenerated <> '',
   a.attidentity::text, about.description,
-  CASE WHEN a.atthasdef AND a.attrelid NOT IN {_LOCKED} THEN pg_get_expr(d.adbin, d.adrelid, true) END
+  CASE WHEN a.atthasdef AND a.attrelid NOT IN {_LOCKED} THEN pg_catalog.concat(
+    pg_get_expr(d.adbin, d.adrelid, true), CASE WHEN a.attgenerated = 's' THEN {_OTHERWISE} END) END
 FROM pg_catalog.unnest($1::oid[]) AS relation(oid)
 JOIN pg_attribute AS a ON a.attrelid = relation.oid AND a.attnum > 0 AND NOT a.attisdropped
 LEFT JOIN pg_attrdef AS d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
@@ -105,7 +117,10 @@ LEFT JOIN pg_description AS about
 WHERE a.attrelid <> ALL($2::oid[]) OR has_column_privilege(a.attrelid, a.attnum, 'SELECT'::text)
 ORDER BY a.attrelid, a.attnum
 """
-"""$1: relations, $2: those of which not every column may be read."""
+"""$1: relations, $2: those of which not every column may be read.
+
+The expression of a stored column is followed by those of tables that inherit it: their rows are rows of the relation.
+"""
 
 TYPES = """
 SELECT used.type, used.modifier::integer, format_type(used.type, used.modifier::integer), own.typnotnull,
@@ -167,7 +182,8 @@ SELECT i.indrelid, c.relname::text, i.indisunique, i.indisprimary, method.amname
   CASE WHEN i.indexprs IS NOT NULL THEN array(
     SELECT pg_get_indexdef(i.indexrelid, part, true)
     FROM generate_series(1, i.indnkeyatts::integer) AS part ORDER BY part) END,
-  CASE WHEN i.indpred IS NOT NULL THEN pg_get_expr(i.indpred, i.indrelid, true) END
+  CASE WHEN i.indpred IS NOT NULL THEN pg_get_expr(i.indpred, i.indrelid, true) END,
+  (i.indkey::smallint[])[i.indnkeyatts:i.indnatts - 1]::text[]
 FROM pg_catalog.unnest($1::oid[]) AS relation(oid)
 JOIN pg_index AS i ON i.indrelid = relation.oid AND i.indislive AND i.indisvalid
 JOIN pg_class AS c ON c.oid = i.indexrelid

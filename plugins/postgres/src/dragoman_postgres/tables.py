@@ -228,10 +228,18 @@ def _foreign_key(
 
 
 def _indexes(rows: Iterable[Row], names: dict[str, str]) -> Iterator[Index]:
-    for _, name, unique, primary, method, key, expressions, predicate in rows:
-        if any(number != EXPRESSION and number not in names for number in key):
+    for _, name, unique, primary, method, key, expressions, predicate, carried in rows:
+        if any(number != EXPRESSION and number not in names for number in (*key, *carried)):
             continue  # of a column that the role may not read
         parts = tuple(
             [expressions[place] if number == EXPRESSION else names[number] for place, number in enumerate(key)]
         )
-        yield Index(name=name, parts=parts, unique=unique, primary=primary, method=method, predicate=predicate)
+        yield Index(
+            name=name,
+            parts=parts,
+            unique=unique,
+            primary=primary,
+            method=method,
+            predicate=predicate,
+            included=tuple([names[number] for number in carried]),
+        )
