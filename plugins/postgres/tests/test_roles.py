@@ -443,8 +443,8 @@ async def test_no_part_of_a_table_computes_a_visible_column_of_a_hidden_one(serv
         f"CREATE SCHEMA sales; CREATE TABLE sales.whole {COMPUTED}; CREATE TABLE sales.listed {COMPUTED};"
         f"{script} INSERT INTO sales.kid (id, name, ssn) VALUES (1, 'ada', 'zyxmark')"
     )
-    hides = {"masks": masks} if masks else {"deny_columns": ("ssn",)}
-    grant = Grant(database=name, tables=("sales.whole",), key="roles.seller.grants.0", **hides)
+    denied = () if masks else ("ssn",)
+    grant = Grant(database=name, tables=("sales.whole",), deny_columns=denied, masks=masks, key="roles.seller.grants.0")
     role = Role(name="seller", groups=frozenset({"sellers"}), grants=(grant,))
     configuration = Configuration(databases={name: server.configure(name)}, roles={"seller": role})
     async with Gateway.open(configuration) as gateway:
