@@ -1,7 +1,11 @@
 """What DuckDB's names of types mean."""
 
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import duckdb
 import pytest
-from dragoman import Column, Kind
+from dragoman import Column, Database, Gateway, Kind
 from dragoman_duckdb.types import columns
 
 TYPES = {
@@ -25,3 +29,82 @@ def test_each_type_is_read_once_however_many_columns_have_it(monkeypatch: pytest
     monkeypatch.setattr("dragoman_duckdb.types.exact", lambda type_: read.append(type_) or type_)
     assert len(columns(["a"] * 30_000, [*TYPES] * 5_000)) == 30_000
     assert sorted(read) == sorted(TYPES)
+
+
+INEXACT = {
+    "INTERVAL 1 MONTH": "1 month",
+    "DATE 'infinity'": "infinity",
+    "DATE '0044-03-15 (BC)'": "0044-03-15 (BC)",
+    "TIME '24:00:00'": "24:00:00",
+    "'13:14:15.123456789'::TIME_NS": "13:14:15.123456789",
+    "TIMETZ '24:00:00-15:59:59'": "24:00:00-15:59:59",
+    "TIMESTAMP 'infinity'": "infinity",
+    "TIMESTAMP_S '2024-02-29 13:14:15'": "2024-02-29 13:14:15",
+    "TIMESTAMP_MS '2024-02-29 13:14:15.123'": "2024-02-29 13:14:15.123",
+    "TIMESTAMP_NS '2024-02-29 13:14:15.123456789'": "2024-02-29 13:14:15.123456789",
+    "TIMESTAMPTZ '-infinity'": "-infinity",
+    "'2024-02-29 13:14:15.123456789+00'::TIMESTAMPTZ_NS": "2024-02-29 13:14:15.123456789+00",
+    "'101'::BIT": "101",
+    "'6ba7b810-9dad-11d1-80b4-00c04fd430c8'::UUID": "6ba7b810-9dad-11d1-80b4-00c04fd430c8",
+}
+"""Values of the types that Python's own do not hold, as DuckDB writes them."""
+HOLDERS = {
+    "[{value}]": "[{told}]",
+    "struct_pack(a := {value})": '{{"a": {told}}}',
+    "map([1], [{value}])": '{{"1": {told}}}',
+    "array_value({value})": "[{told}]",
+    "union_value(a := {value})": "{told}",
+    "({value})::VARIANT": "{told}",
+    "[{value}]::VARIANT": "[{told}]",
+    "struct_pack(a := {value})::VARIANT": '{{"a": {told}}}',
+}
+"""Types that hold values of others, and what an answer has of each."""
+WORDS = ("DATE", "TIME", "TIME_NS", "TIMESTAMP", "INTERVAL", "UUID", "BIT", "VARIANT")
+NAMES = [
+    f"{before}{word}{after}" for word in WORDS for before in ("", "a ", "it's ", '"') for after in (")", ", x", "[")
+]
+"""Names and labels that look like types."""
+
+
+@pytest.fixture(scope="module")
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture(scope="module")
+async def gateway(tmp_path_factory: pytest.TempPathFactory, anyio_backend: str) -> AsyncIterator[Gateway]:
+    folder: Path = tmp_path_factory.mktemp("types")
+    duckdb.connect(folder / "empty.duckdb").close()
+    async with Gateway.open([Database(name="d", dialect="duckdb", database="empty.duckdb", folder=folder)]) as opened:
+        yield opened
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("holder", HOLDERS)
+async def test_what_python_s_types_do_not_hold_is_exact_in_every_type_that_holds_it(gateway: Gateway, holder: str):
+    written = ", ".join(f'{holder.format(value=value)} AS "{n}"' for n, value in enumerate(INEXACT))
+    result = await gateway.query(None, f"SELECT {written}")
+    told = [HOLDERS[holder].format(told=f'"{value}"') for value in INEXACT.values()]
+    assert result.rows_json.decode() == f"[[{','.join(told)}]]".replace('": ', '":')
+
+
+@pytest.mark.anyio
+async def test_a_name_that_looks_like_a_type_stays_a_name(gateway: Gateway):
+    names = {name: name.replace('"', '""') for name in NAMES}
+    fields = ", ".join(f"struct_pack(\"{name}\" := 1, d := DATE 'infinity')" for name in names.values())
+    result = await gateway.query(None, f"SELECT {fields}")
+    assert result.rows == [[{name: 1, "d": "infinity"} for name in names]]
+
+
+@pytest.mark.anyio
+async def test_a_label_that_looks_like_a_type_stays_a_label(gateway: Gateway):
+    labels = [name.replace("'", "''") for name in NAMES]
+    values = ", ".join(f"[CAST('{label}' AS ENUM('{label}', 'b')), NULL]" for label in labels)
+    result = await gateway.query(None, f"SELECT {values}, DATE 'infinity'")
+    assert result.rows == [[*([name, None] for name in NAMES), "infinity"]]
+
+
+@pytest.mark.anyio
+async def test_a_variant_is_read_as_json(gateway: Gateway):
+    result = await gateway.query(None, "SELECT 1::VARIANT, '1'::VARIANT, struct_pack(a := [1.50, NULL])::VARIANT")
+    assert result.rows == [[1, "1", {"a": [1.5, None]}]]

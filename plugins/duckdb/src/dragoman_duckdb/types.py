@@ -6,10 +6,13 @@ from typing import Any
 
 from dragoman import Column, Kind
 
-# Python has no months, no infinite or far dates, no nanoseconds. Matches a type, not a field with its name.
+# Python has no months, no infinite or far dates, no nanoseconds, and a variant may hold any of these. The first group
+# is a quoted name or label, which may look like a type; the rest matches a type, not a field with its name.
 _INEXACT = re.compile(
-    r"\b(?:DATE|TIME(?:_NS)?|TIMESTAMP(?:_S|_MS|_NS|TZ_NS)?|INTERVAL|UUID|BIT)(?: WITH TIME ZONE)?(?=[,)\[]|$)"
+    r"""("(?:[^"]|"")*"|'(?:[^']|'')*')"""
+    r"|\b(?:DATE|TIME(?:_NS)?|TIMESTAMP(?:_S|_MS|_NS|TZ_NS)?|INTERVAL|UUID|BIT|VARIANT)(?: WITH TIME ZONE)?(?=[,)\[]|$)"
 )
+_EXACT = {"VARIANT": "JSON"}
 _SHORT = {"timestamp with time zone": "timestamptz", "time with time zone": "timetz"}
 _INTEGERS = r"U?(TINY|SMALL|BIG|HUGE)INT|U?INTEGER"
 _KINDS = (
@@ -24,7 +27,7 @@ _KINDS = (
 
 def exact(type_: str) -> str:
     """Return the type to which a value must be cast for Python to represent it exactly; usually its own."""
-    return _INEXACT.sub("VARCHAR", type_)
+    return _INEXACT.sub(lambda found: found[1] or _EXACT.get(found[0], "VARCHAR"), type_)
 
 
 def columns(names: Sequence[str], types: Sequence[str]) -> list[Column]:

@@ -5,10 +5,13 @@ from typing import Any
 
 from dragoman import Column, Kind
 
-# Python knows no months, no infinite or far dates, no nanoseconds. Only where a type stands, not a field of its name.
+# Python knows no months, no infinite or far dates, no nanoseconds, and a variant may hold any of these. The first group
+# is a quoted name or label, which may look like a type; the rest is a type where one stands, not a field of its name.
 _INEXACT = re.compile(
-    r"\b(?:DATE|TIME(?:_NS)?|TIMESTAMP(?:_S|_MS|_NS)?|INTERVAL|UUID|BIT)(?: WITH TIME ZONE)?(?=[,)\[]|$)"
+    r"""("(?:[^"]|"")*"|'(?:[^']|'')*')"""
+    r"|\b(?:DATE|TIME(?:_NS)?|TIMESTAMP(?:_S|_MS|_NS|TZ_NS)?|INTERVAL|UUID|BIT|VARIANT)(?: WITH TIME ZONE)?(?=[,)\[]|$)"
 )
+_EXACT = {"VARIANT": "JSON"}
 _SHORT = {"timestamp with time zone": "timestamptz", "time with time zone": "timetz"}
 _INTEGERS = r"U?(TINY|SMALL|BIG|HUGE)INT|U?INTEGER"
 _KINDS = (
@@ -23,7 +26,7 @@ _KINDS = (
 
 def exact(type_: str) -> str:
     """Return the type that a value must be cast to for Python to have all of it; the same one, mostly."""
-    return _INEXACT.sub("VARCHAR", type_)
+    return _INEXACT.sub(lambda found: found[1] or _EXACT.get(found[0], "VARCHAR"), type_)
 
 
 def column(name: str, type_: str) -> Column:
