@@ -37,6 +37,7 @@ def product(side: int) -> str:
 
 
 CROSS_JOIN: Final = ", ".join(f"{sample.TRACK} t{n}" for n in range(16))
+SUM_OF_IDS: Final = " + ".join(f"t{n}.id" for n in range(16))
 
 OpenDatabase = Any
 
@@ -79,9 +80,8 @@ class Suite:
         f"SELECT CAST(CASE WHEN q.n = {last_row} THEN 'x' ELSE '1' END AS INTEGER) AS number, '{WIDE}' AS wide"
         f" FROM ({many_rows}) q"
     )
-    rowless_query: ClassVar[str] = (
-        f"SELECT t0.id FROM {CROSS_JOIN} WHERE ({' + '.join(f't{n}.id' for n in range(16))}) % 97 = 96"
-    )
+    # No square leaves 3 when divided by 7. Statistics do not tell an engine so, as they do what a sum can be at most.
+    rowless_query: ClassVar[str] = f"SELECT t0.id FROM {CROSS_JOIN} WHERE ({SUM_OF_IDS}) * ({SUM_OF_IDS}) % 7 = 3"
     from_nothing: ClassVar[str] = ""
     deadline: ClassVar[float] = 90.0
     first_two: ClassVar[str] = f"SELECT id FROM {sample.TRACK} ORDER BY id LIMIT 2"
