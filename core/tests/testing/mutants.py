@@ -1180,6 +1180,106 @@ def drop_marks(value):
     return value.removeprefix("\ufeff") if isinstance(value, str) else value
 
 
+@changing("WritesWholeFloatsAsIntegers", "a_value_is_exact[float_beyond_2_53]")
+def write_whole(value):
+    return int(value) if isinstance(value, float) and 1e15 <= abs(value) < 1e22 else value
+
+
+@changing("TakesZeroForNull", "a_value_is_exact[zero_float]")
+def take_zero(value):
+    return None if isinstance(value, float) and repr(value) == "0.0" else value
+
+
+@changing("CutsLongTexts", "a_value_is_exact[text_beyond_64_kb]")
+def cut_text(value):
+    return value[:65_535] if isinstance(value, str) else value
+
+
+@changing("WritesFractionsWithoutZeros", "a_value_is_exact[timestamp_of_a_small_fraction]")
+def shorten_fraction(value):
+    return re.sub(r"(:\d\d)\.0+(\d+)$", r"\1.\2", value) if isinstance(value, str) else value
+
+
+@changing("CutsFractionsBefore1970", "a_value_is_exact[timestamp_before_1970]")
+def cut_fraction(value):
+    return re.sub(r"^(19[0-6]\d-.*)\.\d+$", r"\1", value) if isinstance(value, str) else value
+
+
+class FirstOfEach(Told):
+    """Keeps what the catalog tells in dictionaries whose keys are not unique."""
+
+    def keys(self, table):
+        return table.foreign_keys
+
+    def change(self, table):
+        return dataclasses.replace(table, foreign_keys=tuple(self.keys(table)))
+
+
+@mutant("every_foreign_key_of_a_table_is_told", says="Tell keys apart by their own names")
+class KeepsOneKeyToEachTable(FirstOfEach):
+    def keys(self, table):
+        return {key.references: key for key in table.foreign_keys}.values()
+
+
+@mutant("what_a_foreign_key_does_is_told", says="ON DELETE CASCADE is reported with")
+class MixesWhatKeysDo(FirstOfEach):
+    def keys(self, table):
+        return [
+            dataclasses.replace(key, on_update=key.on_delete, on_delete=key.on_update) for key in table.foreign_keys
+        ]
+
+
+@mutant("every_unique_constraint_of_a_table_is_told", says="tell constraints apart")
+class KeepsOneConstraintOfAKind(Told):
+    def change(self, table):
+        constraints = {each.type: each for each in table.constraints}.values()
+        return dataclasses.replace(table, constraints=tuple(constraints), indexes=())
+
+
+@mutant("every_index_of_a_table_is_told", says="tell indexes apart")
+class KeepsOneIndexOfAColumn(Told):
+    def change(self, table):
+        return dataclasses.replace(table, indexes=tuple({each.parts[:1]: each for each in table.indexes}.values()))
+
+
+@mutant("the_definition_of_a_view_is_whole", says="without its end")
+class CutsDefinitionsAt4000(Told):
+    def change(self, table):
+        return dataclasses.replace(table, definition=table.definition and table.definition[:4000])
+
+
+@mutant("a_table_with_capitals_is_told_and_can_be_queried", says="report names as they are stored")
+class LowersNamesOfTables(Told):
+    def change(self, table):
+        name = table.relation.name.lower()
+        return dataclasses.replace(table, relation=dataclasses.replace(table.relation, name=name))
+
+
+@mutant("a_scope_of_many_names_is_answered_whole", says="split lists that are too long")
+class CutsListsOfNames(Told):
+    async def tables(self, scope):
+        return await super().tables(dataclasses.replace(scope, names=frozenset(sorted(scope.names)[:500])))
+
+
+@mutant("no_error_shows_the_values_of_parameters", says="without what the driver adds")
+class ShowsParameters(Bare):
+    def execute(self, connection, request):
+        try:
+            return super().execute(connection, request)
+        except sqlite3.Error as error:
+            raise type(error)(f"{error} [parameters: {request.parameters}]") from None
+
+
+@mutant("writes_are_refused_after_failures_and_on_every_connection", says="on a second connection")
+class OpensLaterConnectionsForWriting(Bare):
+    opened: ClassVar[set[Path]] = set()
+
+    def connect(self):
+        mode = "rwc" if file_of(self.database) in self.opened else "ro"
+        self.opened.add(file_of(self.database))
+        return sqlite3.connect(f"file:{file_of(self.database)}?mode={mode}", uri=True, check_same_thread=False)
+
+
 described(
     "ComparesNamesExactly",
     "the_folding_is_the_engine_s[another case without quotes]",

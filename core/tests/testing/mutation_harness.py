@@ -9,13 +9,19 @@ import pytest
 from dragoman import Capability, Database
 from dragoman.testing import DialectConformance
 
+TIMESTAMP = "'2024-02-29 13:14:15.123456'"
+
 
 class Harness(DialectConformance):
     mutant: ClassVar[str]
     relations = 5
     engine_lacks = frozenset({Capability.COMMENTS})
     failing_query = "SELECT abs(-9223372036854775807 - 1) AS overflow"
-    literals: ClassVar = {"midnight": "'2024-02-29 00:00:00'", "early_date": "date('0044-03-15')"}
+    literals: ClassVar = {
+        "midnight": "'2024-02-29 00:00:00'",
+        "early_date": "date('0044-03-15')",
+        "timestamp": TIMESTAMP,
+    }
 
     @pytest.fixture(scope="class")
     @classmethod

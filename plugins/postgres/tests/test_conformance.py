@@ -7,6 +7,12 @@ import asyncpg
 import pytest
 from dragoman.testing import DialectConformance
 
+TYPES = (
+    "CREATE TYPE kit_pair AS (a integer, b varchar)",
+    "CREATE TYPE kit_numbers AS (a bigint, b numeric(4, 2))",
+    'CREATE TYPE kit_named AS ("DATE, x" integer)',
+)
+
 
 class TestPostgres(DialectConformance):
     generated = "GENERATED ALWAYS AS (id + 1) STORED"  # what all versions have
@@ -14,15 +20,17 @@ class TestPostgres(DialectConformance):
         "binary": "'\\x00ff10'::bytea",
         "row": "CAST(ROW(1, 'x') AS kit_pair)",
         "json_with_a_key_twice": """'{"a": 1, "a": 2}'::jsonb""",
+        "row_of_null": "CAST(ROW(NULL, '') AS kit_pair)",
+        "row_of_long_numbers": "CAST(ROW(9007199254740993, 1.50) AS kit_numbers)",
+        "row_with_a_name_like_a_type": "CAST(ROW(1) AS kit_named)",
         "map": """'{"Kit A": 1}'::jsonb""",
+        "map_of_integers": """'{"1": "x"}'::jsonb""",
     }
 
     @pytest.fixture(scope="class")
     @classmethod
     async def database(cls, server, anyio_backend):
-        name = await server.create(
-            "; ".join(["CREATE TYPE kit_pair AS (a integer, b varchar)", *cls.statements("postgres")])
-        )
+        name = await server.create("; ".join([*TYPES, *cls.statements("postgres")]))
         yield server.configure(name)
         await server.drop(name)
 

@@ -29,6 +29,9 @@ class TestSQLite(DialectConformance):
     gaps: ClassVar = {
         "a_value_is_exact[decimal]": NO_DECIMALS,
         "a_value_is_exact[decimal_without_a_fraction]": NO_DECIMALS,
+        "a_value_is_exact[negative_decimal]": NO_DECIMALS,
+        "a_value_is_exact[small_decimal]": NO_DECIMALS,
+        "a_value_is_exact[zero_decimal]": NO_DECIMALS,
         "a_value_is_exact[long_decimal]": NO_DECIMALS,
         "a_value_is_exact[decimal_of_38_digits]": NO_DECIMALS,
         "a_value_is_exact[unsigned_64_bit_integer]": NO_DECIMALS,

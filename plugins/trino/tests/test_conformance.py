@@ -16,6 +16,7 @@ ACTIVE = (
 
 class TestTrino(DialectConformance):
     generated = ""  # no connector has any
+    capitals = False
     relations = 20  # each takes the server a while, and a query for its statistics
     engine_lacks: ClassVar = frozenset({Capability.PRIMARY_KEYS, Capability.FOREIGN_KEYS, Capability.INDEXES})
     literals: ClassVar = {

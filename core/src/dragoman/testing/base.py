@@ -51,6 +51,7 @@ class Suite:
     - `engine_lacks`: what the engine itself does not have. The sample leaves it out.
     - `generated`: the definition of a column that is `id + 1`; empty if the engine has no generated columns.
     - `hard_name`: a name of characters that need quotes. Override it if the engine takes fewer of them.
+    - `capitals`: whether the engine keeps capitals in quoted names of tables.
     - `relations`: the number of tables that make the sample large. Lower it if creating one takes long.
     - `slow_query`: runs for at least a minute unless it is ended.
     - `rowless_query`: the same, and returns no row.
@@ -73,6 +74,7 @@ class Suite:
     failing_query: ClassVar[str] = f"SELECT CAST(title AS INTEGER) AS number FROM {sample.TRACK}"
     generated: ClassVar[str] = "GENERATED ALWAYS AS (id + 1)"
     hard_name: ClassVar[str] = sample.HARD
+    capitals: ClassVar[bool] = True
     relations: ClassVar[int] = 101
     many_rows: ClassVar[str] = product(SIDE)
     last_row: ClassVar[int] = SIDE**3

@@ -18,6 +18,8 @@ from dragoman.testing.tiers import capability, recommended, required
 HANDFUL = 10
 MANY_COLUMNS = 100_000
 TABLES = {sample.GENRE, sample.TRACK, sample.RATING, sample.LISTING, sample.APPEAL, sample.ODD, sample.DOTTED}
+MANY_NAMES = 1000
+"""A list of tables that an agent asks for at once has no more."""
 
 
 async def inspect(opened: OpenDatabase, names: Iterable[str] = (), **scope: frozenset[str]) -> dict[str, Table]:
@@ -230,6 +232,30 @@ class CatalogCases(Suite):
         assert not elsewhere, "tables() returned relations of a missing schema; respect Scope.schemas."
 
     @required
+    async def test_a_scope_of_many_names_is_answered_whole(self, opened: OpenDatabase) -> None:
+        wanted = {f"{sample.MANY}_{number}" for number in range(1, self.relations + 1)}
+        absent = {f"kit_absent_{number}" for number in range(MANY_NAMES - len(wanted))}
+        missing = wanted - (await inspect(opened, wanted | absent)).keys()
+        assert not missing, (
+            f"Of {MANY_NAMES} names in Scope.names {len(wanted)} are tables, and {len(missing)} of these were left out:"
+            " split lists that are too long for the engine, and cut none."
+        )
+
+    @required
+    async def test_a_table_with_capitals_is_told_and_can_be_queried(
+        self, gateway: Gateway, dialect: Dialect, opened: OpenDatabase
+    ) -> None:
+        inspection: Inspection = await opened.inspector.tables(Scope())
+        found = [each for each in inspection.tables if each.relation.name.lower() == sample.CAPITAL.lower()]
+        names = [table.relation.name for table in found]
+        wanted = sample.CAPITAL if self.capitals else sample.CAPITAL.lower()
+        assert names == [wanted], (
+            f"The table {sample.CAPITAL!r} was reported as {names}: report names as they are stored. If the engine has"
+            " no capitals in names, say so: capitals = False."
+        )
+        await expect_answer(gateway, f"SELECT id FROM {dialect.qualify(found[0].relation)}", "Keep the case of names.")
+
+    @required
     async def test_a_name_that_is_not_there_is_no_error(self, opened: OpenDatabase) -> None:
         found = await inspect(opened, names=frozenset({"kit_no_such_table"}))
         assert not found, f"A scope of one unknown name returned {sorted(found)}; it must return nothing."
@@ -321,6 +347,50 @@ class CatalogCases(Suite):
             " Read both sides in the order of the key's columns."
         )
 
+    @recommended(Capability.FOREIGN_KEYS)
+    async def test_every_foreign_key_of_a_table_is_told(self, opened: OpenDatabase, dialect: Dialect) -> None:
+        if Capability.FOREIGN_KEYS not in dialect.capabilities or Capability.PRIMARY_KEYS in self.engine_lacks:
+            return
+        keys = (await inspect(opened))[sample.KIN].foreign_keys
+        told = sorted((key.columns, key.references.name, key.referenced_columns) for key in keys)
+        wanted = sorted(((column,), table, ("id",)) for column, table in sample.KIN_KEYS.items())
+        assert told == wanted, (
+            f"The foreign keys of {sample.KIN} are reported as {told}: two lead to one table, and one leads to the"
+            " table itself. Tell keys apart by their own names, not by tables or columns."
+        )
+
+    @recommended(Capability.FOREIGN_KEYS)
+    async def test_what_a_foreign_key_does_is_told(self, opened: OpenDatabase, dialect: Dialect) -> None:
+        if Capability.FOREIGN_KEYS not in dialect.capabilities or not self._alters:
+            return
+        integer, where = self._types()["integer"], opened.config
+        key = f"FOREIGN KEY (id) REFERENCES {sample.GENRE} (id) ON DELETE CASCADE"
+        try:
+            where = await self.alter(where, f"CREATE TABLE {sample.LATER} (id {integer}, {key})")
+        except Exception:
+            return  # an engine whose keys do nothing, or without keys
+        try:
+            async with opened_again(opened, where) as changed:
+                (told,) = (await inspect(changed, [sample.LATER]))[sample.LATER].foreign_keys
+        finally:
+            await self.alter(where, f"DROP TABLE {sample.LATER}")
+        assert (told.on_delete, told.on_update) in {("CASCADE", each) for each in (None, "NO ACTION", "RESTRICT")}, (
+            f"A foreign key ON DELETE CASCADE is reported with on_delete={told.on_delete!r} and"
+            f" on_update={told.on_update!r}."
+        )
+
+    @recommended(Capability.PRIMARY_KEYS)
+    async def test_every_unique_constraint_of_a_table_is_told(self, opened: OpenDatabase, dialect: Dialect) -> None:
+        if Capability.PRIMARY_KEYS not in dialect.capabilities:
+            return
+        kin = (await inspect(opened))[sample.KIN]
+        told = {each.columns for each in kin.constraints if each.type == "UNIQUE"}
+        told |= {index.parts for index in kin.indexes if index.unique}
+        assert told >= {*sample.KIN_UNIQUE}, (
+            f"{sample.KIN_UNIQUE} of {sample.KIN} are unique, and {sorted(told)} are reported: tell constraints apart"
+            " by their names, not by their kinds or columns."
+        )
+
     @recommended(Capability.PRIMARY_KEYS)
     async def test_a_unique_constraint_is_not_told_as_the_primary_key(
         self, opened: OpenDatabase, dialect: Dialect
@@ -379,11 +449,14 @@ class CatalogCases(Suite):
     async def test_a_check_is_told(self, opened: OpenDatabase, dialect: Dialect) -> None:
         if Capability.PRIMARY_KEYS not in dialect.capabilities:
             return
-        constraints = (await inspect(opened))[sample.APPEAL].constraints
-        told = [each.definition or "" for each in constraints if each.type == "CHECK"]
+        tables = await inspect(opened)
+        told = [each.definition or "" for each in tables[sample.APPEAL].constraints if each.type == "CHECK"]
         assert any("grade" in definition.lower() for definition in told), (
             f"The checks of {sample.APPEAL} are reported as {told}; report CHECK (grade > 0), with its definition."
         )
+        checks = [each.definition or "" for each in tables[sample.KIN].constraints if each.type == "CHECK"]
+        missing = [each for each in sample.KIN_CHECKS if not any(each.split()[-1] in told for told in checks)]
+        assert not missing, f"{sample.KIN} has two checks of one column, and of them {missing} were left out: {checks}."
 
     @required
     async def test_the_catalog_names_columns_as_results_do(
@@ -400,7 +473,8 @@ class CatalogCases(Suite):
 
     @recommended
     async def test_the_definition_of_a_view_is_whole(self, opened: OpenDatabase) -> None:
-        definition = (await inspect(opened))[sample.LISTING].definition
+        tables = await inspect(opened)
+        definition = tables[sample.LISTING].definition
         assert definition, (
             f"inspector.tables() gave no definition of the view {sample.LISTING}. Agents read it "
             "to understand the view, and without it restricted roles may read no view: set "
@@ -409,6 +483,12 @@ class CatalogCases(Suite):
         assert all(name in definition.lower() for name in (sample.GENRE, "genre_id")), (
             f"inspector.tables() gave {definition!r} as the definition of {sample.LISTING}: return all of it."
         )
+        long = tables[sample.LONG_VIEW].definition or ""
+        assert sample.LAST in long.lower(), (
+            f"inspector.tables() gave {len(long)} characters of the definition of {sample.LONG_VIEW}, without its end:"
+            " return all of it. Some catalogs cut a column and have another one for the whole text."
+        )
+        assert "'Kit A'" in long, f"The definition of {sample.LONG_VIEW} has no 'Kit A' any more: return it unchanged."
 
     @recommended
     async def test_the_catalog_is_read_in_bulk(self, opened: OpenDatabase, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -444,6 +524,17 @@ class CatalogCases(Suite):
         told = [(index.parts, index.unique, index.primary) for index in indexes if index.name == sample.APPEAL_INDEX]
         assert told == [(("rated", "id", "grade"), True, False)], (
             f"The unique index on rated, id and grade, in this order, is reported as {told}."
+        )
+
+    @capability(Capability.INDEXES)
+    async def test_every_index_of_a_table_is_told(self, opened: OpenDatabase, dialect: Dialect) -> None:
+        if Capability.INDEXES not in dialect.capabilities or Capability.INDEXES in self.engine_lacks:
+            return
+        indexes = (await inspect(opened))[sample.KIN].indexes
+        told = {index.name: index.parts for index in indexes if index.name in sample.KIN_INDEXES}
+        assert told == sample.KIN_INDEXES, (
+            f"The indexes of {sample.KIN} are {sample.KIN_INDEXES}, and {told} was reported: tell indexes apart by"
+            " their names, not by their columns."
         )
 
     @capability(Capability.INDEXES)
@@ -512,15 +603,15 @@ class CatalogCases(Suite):
         if before is None:
             return
         types, created = self._types(), set[str | None]()
-        for change in sample.changes(types["integer"], types["text"]):
+        for change in sample.changes(types["integer"], types["text"], self.engine_lacks):
             where = await self.alter(where, change)
             async with opened_again(opened, where) as changed:
                 after = await changed.inspector.fingerprint()
             creates = change.startswith("CREATE")
             assert after not in {before, *(created if creates else ())}, (
                 f"inspector.fingerprint() is the same after {change}: an outdated catalog would "
-                "be used after a restart, and for roles. It must cover relations, columns, types "
-                "and the queries of views, and must ask the database each time."
+                "be used after a restart, and for roles. It must cover relations, columns with their types and "
+                "their order, what may be null, keys and the queries of views, and must ask the database each time."
             )
             created |= {after} if creates else set()
             before = after

@@ -19,9 +19,9 @@ from dragoman.errors import (
     WriteDenied,
 )
 from dragoman.gateway import Gateway
-from dragoman.model import Database
+from dragoman.model import Database, Request
 from dragoman.testing import sample
-from dragoman.testing.base import OpenDatabase, Suite, advise_on, ask, failure, run
+from dragoman.testing.base import PLANTED, OpenDatabase, Suite, advise_on, ask, direct_failure, failure, run
 from dragoman.testing.tiers import capability, recommended, required
 
 HOSTILE = ("'; DROP TABLE kit_rating; --", '" OR 1=1 --', "?", "$1", ":x", "%s", "\\'", "  Naima", "")
@@ -31,10 +31,12 @@ UNSEEN: Final = {
     "mark of direction": "a\u200f",
     "control character": "a\x01",
     "separator of lines": "a\u2028b",
+    "letter beside its mark": "e\u0301",
 }
 LONG: Final = "0123456789" * 3000
 TYPED: Final[dict[str, tuple[str, tuple[Any, ...]]]] = {
     "integer": ("id + 0 = ?", (2,)),
+    "zero": ("id - 2 = ?", (0,)),
     "large integer": ("id + 9007199254740991 = ?", (9007199254740993,)),
     "float": ("id = 2 AND ? > 0.12345678901234 AND ? < 0.12345678901235", (0.1234567890123456,) * 2),
     "boolean": ("(id = 2) = ?", (True,)),
@@ -50,6 +52,7 @@ ALONE: Final[dict[str, tuple[Any, str]]] = {
     "boolean": (True, "TRUE"),
     "integer": (7, "7"),
     "float without a fraction": (2.0, "CAST(2.0 AS DOUBLE PRECISION)"),
+    "float beyond 2^53": (1e16, "CAST(1e16 AS DOUBLE PRECISION)"),
     "text": ("Naima", "'Naima'"),
     "text of a date": ("2024-02-29", "'2024-02-29'"),
     "text of a number": ("007", "'007'"),
@@ -81,6 +84,24 @@ class SafetyCases(Suite):
                 f"The engine ran {statement!r} without our own checks. Open it read-only (a read-only"
                 " transaction, mode or role), or do not declare Capability.READ_ONLY_SESSION."
             )
+
+    @required
+    async def test_writes_are_refused_after_failures_and_on_every_connection(
+        self, gateway: Gateway, opened: OpenDatabase, dialect: Dialect
+    ) -> None:
+        before = await self._state(gateway)
+        await direct_failure(opened, self.failing_query)
+        done = [statement for statement in self.writes[:1] if not await _is_refused(opened, statement)]
+        if opened.config.pool_size > 1:
+            async with opened.executor.open(Request(statement=self.many_rows)) as stream:
+                async for _ in stream.batches:
+                    break  # keeps a connection, so that the next statements get another
+                done += [statement for statement in self.writes[:1] if not await _is_refused(opened, statement)]
+        assert await self._state(gateway) == before, f"After a failure, or on a second connection, {done} changed rows."
+        assert not done or Capability.READ_ONLY_SESSION not in dialect.capabilities, (
+            f"After a failure, or on a second connection, the engine ran {done}: open every connection read-only, also"
+            " the later ones."
+        )
 
     @capability(Capability.READ_ONLY_SESSION)
     async def test_a_database_without_read_only_sessions_opens_only_when_accepted(
@@ -166,6 +187,30 @@ class SafetyCases(Suite):
             ) from error
         wanted = [[4]] if HOSTILE[value] == "" else []
         assert rows == wanted, f"The parameter {HOSTILE[value]!r} found {rows}: bind parameters, never paste them."
+
+    @required(Capability.PARAMETERS)
+    async def test_no_error_shows_the_values_of_parameters(self, opened: OpenDatabase, dialect: Dialect) -> None:
+        _needs_parameters(dialect)
+        failing = f"SELECT q.*, CAST({placeholder(dialect)} AS VARCHAR(40)) AS planted FROM ({self.failing_query}) q"
+        missing = f"SELECT titel FROM {sample.TRACK} WHERE title = {placeholder(dialect)}"
+        for statement in (failing, missing):
+            error = await direct_failure(opened, statement, PLANTED)
+            shown = f"{error!r} {error} {error.as_dict()}"
+            assert PLANTED not in shown, (
+                f"An error shows the value of a parameter: {shown}. What roles bind is no business of agents. Keep the"
+                " database's message, without what the driver adds."
+            )
+
+    @recommended(Capability.PARAMETERS)
+    async def test_a_long_text_is_bound_whole(self, opened: OpenDatabase, dialect: Dialect) -> None:
+        _needs_parameters(dialect)
+        value = LONG * 3
+        try:
+            _, rows = await run(opened, f"SELECT CAST({placeholder(dialect)} AS VARCHAR(100000)) AS v", value)
+        except DragomanError:
+            return  # an engine whose texts are shorter, or that writes its casts differently
+        came = str(rows[0][0])
+        assert came == value, f"A parameter of {len(value)} characters came back with {len(came)}."
 
     @recommended(Capability.PARAMETERS)
     async def test_a_text_with_a_null_character_is_kept_whole_or_refused(

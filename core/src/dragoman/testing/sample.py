@@ -31,7 +31,14 @@ MARK: Final = "Kit Mark"
 DOTTED: Final = " kit.dotted"
 """A name that contains a separator and begins with a blank, with a column whose name has a dot too."""
 PART: Final = "kit.part"
-QUOTED: Final = frozenset({ODD, MARK, DOTTED, PART, "select"})
+CAPITAL: Final = "Kit Capital"
+"""A table whose name has capitals, if the engine keeps them."""
+QUOTED: Final = frozenset({ODD, MARK, DOTTED, PART, CAPITAL, "select"})
+KIN: Final = "kit_kin"
+"""A table with two foreign keys to one table, one to itself, and keys, checks and indexes that begin alike."""
+LONG_VIEW: Final = "kit_long"
+"""A view whose definition is longer than a column of 4,000 characters."""
+LAST: Final = "the_last_of_the_columns_of_a_long_view"
 MANY: Final = "kit_many"
 """The prefix of the many similar relations."""
 HARD: Final = """kit's "hard" `100%`"""
@@ -40,8 +47,13 @@ WIDTH: Final = 101
 
 APPEAL_INDEX: Final = "kit_appeal_parts"
 TITLE_INDEX: Final = "kit_track_title"
-TRACK_COMMENT: Final = "What can be played"
-TITLE_COMMENT: Final = "As printed on the sleeve"
+KIN_INDEXES: Final = {"kit_kin_one": ("first_id",), "kit_kin_two": ("first_id", "parent_id")}
+KIN_KEYS: Final = {"first_id": TRACK, "second_id": TRACK, "parent_id": KIN}
+KIN_UNIQUE: Final = (("first_id", "second_id"), ("first_id", "parent_id"))
+KIN_CHECKS: Final = ("first_id > 0", "first_id < 1000")
+TRACK_COMMENT: Final = f"What can be played{', and again' * 40}."
+TITLE_COMMENT: Final = f"As printed on the sleeve, Zoë said{', and again' * 40}."
+"""Comments are longer than the 60 or 255 characters that some catalogs show of them."""
 HOSTILE_TITLE: Final = """it's "odd"; -- 100% ? $1 :x %s Zoë"""
 GENRES: Final = ((1, "Jazz"), (2, "Folk"), (3, "Raï"))
 TRACKS: Final = ((1, 1, "So What"), (2, 1, "Naima"), (3, 2, HOSTILE_TITLE), (4, 3, ""), (5, 2, "Zombie"))
@@ -81,6 +93,9 @@ def statements(
     )
     if generated:
         yield f"CREATE TABLE {MADE} (id {integer}, made {integer} {generated})"
+    yield f"CREATE TABLE {KIN} (id {integer} NOT NULL{key}, {', '.join(_kin_columns(integer, lacks))})"
+    yield f"CREATE VIEW {LONG_VIEW} AS SELECT {', '.join(_long_columns())} FROM {GENRE} WHERE name <> 'Kit A'"
+    yield f"CREATE TABLE {dialect.quote(CAPITAL)} (id {integer})"
     yield f"CREATE TABLE {dialect.quote(DOTTED)} ({dialect.quote(PART)} {integer})"
     wide = ", ".join(f"c{number} {integer}" for number in range(1, WIDTH + 1))
     yield f"CREATE TABLE {dialect.quote(hard)} ({wide})"
@@ -89,9 +104,10 @@ def statements(
     if Capability.INDEXES not in lacks:
         yield f"CREATE INDEX {TITLE_INDEX} ON {TRACK} (title)"
         yield f"CREATE UNIQUE INDEX {APPEAL_INDEX} ON {APPEAL} (rated, id, grade)"
+        yield from (f"CREATE INDEX {name} ON {KIN} ({', '.join(parts)})" for name, parts in KIN_INDEXES.items())
     if Capability.COMMENTS in dialect.capabilities:
-        yield f"COMMENT ON TABLE {TRACK} IS '{TRACK_COMMENT}'"
-        yield f"COMMENT ON COLUMN {TRACK}.title IS '{TITLE_COMMENT}'"
+        yield f"COMMENT ON TABLE {TRACK} IS {literal(TRACK_COMMENT)}"
+        yield f"COMMENT ON COLUMN {TRACK}.title IS {literal(TITLE_COMMENT)}"
     # One row at a time: not every engine accepts several.
     yield from (f"INSERT INTO {GENRE} (id, name) VALUES ({id}, '{name}')" for id, name in GENRES)
     for id, genre, title in TRACKS:
@@ -103,10 +119,11 @@ def statements(
     yield f"INSERT INTO {dialect.quote(ODD)} ({dialect.quote('select')}) VALUES (7)"
 
 
-def changes(integer: str, text: str) -> Iterator[str]:
+def changes(integer: str, text: str, lacks: Collection[Capability] = ()) -> Iterator[str]:
     """Yield statements that change the schema one after the other, and finally restore it.
 
-    The two views differ only in their queries, and the two tables only in a column's type.
+    The two views differ only in their queries. Tables differ in one thing each: a column's type, whether it may be
+    null, the order of two columns, a key.
     """
     yield f"CREATE TABLE {LATER} (id {integer})"
     for condition in ("id = 1", "id = 2"):
@@ -114,14 +131,43 @@ def changes(integer: str, text: str) -> Iterator[str]:
         yield f"DROP VIEW {LATER_VIEW}"
     yield f"ALTER TABLE {LATER} ADD COLUMN note {text}"
     yield f"DROP TABLE {LATER}"
-    yield f"CREATE TABLE {LATER} (id {text})"
-    yield f"DROP TABLE {LATER}"
+    for columns in _variants(integer, text, lacks):
+        yield f"CREATE TABLE {LATER} ({columns})"
+        yield f"DROP TABLE {LATER}"
+
+
+def _variants(integer: str, text: str, lacks: Collection[Capability]) -> Iterator[str]:
+    """Yield the columns of tables that differ in one thing each."""
+    yield f"id {text}"
+    yield f"id {integer} NOT NULL"
+    yield f"note {text}, id {integer}"
+    if Capability.PRIMARY_KEYS not in lacks:
+        yield f"id {integer} NOT NULL PRIMARY KEY"
+        yield f"id {integer} NOT NULL PRIMARY KEY, note {text} UNIQUE"
+    if not {Capability.PRIMARY_KEYS, Capability.FOREIGN_KEYS} & {*lacks}:
+        yield f"id {integer}, FOREIGN KEY (id) REFERENCES {GENRE} (id)"
+        yield f"id {integer}, FOREIGN KEY (id) REFERENCES {TRACK} (id)"
 
 
 def _appeal_constraints(lacks: Collection[Capability]) -> str:
     checks = "" if Capability.PRIMARY_KEYS in lacks else " DEFAULT 3 CHECK (grade > 0), UNIQUE (rated, code)"
     keyed = not {Capability.PRIMARY_KEYS, Capability.FOREIGN_KEYS} & {*lacks}
     return checks + (f", FOREIGN KEY (rater, rated) REFERENCES {RATING} (judge, track_id)" if keyed else "")
+
+
+def _kin_columns(integer: str, lacks: Collection[Capability]) -> Iterator[str]:
+    keyed = Capability.PRIMARY_KEYS not in lacks
+    yield from (f"{column} {integer}" for column in KIN_KEYS)
+    if keyed:
+        yield from (f"UNIQUE ({', '.join(columns)})" for columns in KIN_UNIQUE)
+        yield from (f"CHECK ({condition})" for condition in KIN_CHECKS)
+    if keyed and Capability.FOREIGN_KEYS not in lacks:
+        yield from (f"FOREIGN KEY ({column}) REFERENCES {table} (id)" for column, table in KIN_KEYS.items())
+
+
+def _long_columns() -> Iterator[str]:
+    yield from (f"id AS one_of_the_columns_of_a_long_view_{number}" for number in range(1, WIDTH + 1))
+    yield f"id AS {LAST}"
 
 
 def _track_reference(lacks: Collection[Capability]) -> str:

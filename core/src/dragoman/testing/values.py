@@ -31,10 +31,15 @@ VALUES: Final[dict[str, tuple[str, Any]]] = {
     "integer_beyond_2_31": ("3000000000", 3000000000),
     "decimal": ("CAST(12.50 AS DECIMAL(10, 2))", "12.50"),
     "decimal_without_a_fraction": ("CAST(5 AS DECIMAL(10, 2))", "5.00"),
+    "negative_decimal": ("CAST('-0.50' AS DECIMAL(10, 2))", "-0.50"),
+    "small_decimal": ("CAST('0.00000001' AS DECIMAL(18, 8))", "0.00000001"),
+    "zero_decimal": ("CAST(0 AS DECIMAL(18, 8))", "0.00000000"),
     "long_decimal": ("CAST('12345678901234567890.12345678' AS DECIMAL(28, 8))", "12345678901234567890.12345678"),
     "float": ("CAST(0.1 AS DOUBLE PRECISION)", 0.1),
     "smallest_float": ("CAST(5e-324 AS DOUBLE PRECISION)", 5e-324),
     "large_float": ("CAST(1e300 AS DOUBLE PRECISION)", 1e300),
+    "float_beyond_2_53": ("CAST(1e16 AS DOUBLE PRECISION)", 1e16),
+    "zero_float": ("CAST(0 AS DOUBLE PRECISION)", 0.0),
     "negative_zero": ("CAST('-0.0' AS DOUBLE PRECISION)", -0.0),
     "nan": ("CAST('NaN' AS DOUBLE PRECISION)", "NaN"),
     "infinity": ("CAST('Infinity' AS DOUBLE PRECISION)", "Infinity"),
@@ -52,6 +57,7 @@ VALUES: Final[dict[str, tuple[str, Any]]] = {
     "text": ("'plain'", "plain"),
     "blanks_around_a_text": ("'  plain  '", "  plain  "),
     "long_text": (f"'{'0123456789' * 4000}'", "0123456789" * 4000),
+    "text_beyond_64_kb": (f"(SELECT q.t || q.t FROM (SELECT '{'0123456789' * 4000}' AS t) q)", "0123456789" * 8000),
     "empty_text": ("''", ""),
     "text_that_looks_like_null": ("'NULL'", "NULL"),
     "text_that_looks_like_a_number": ("'007'", "007"),
@@ -70,10 +76,13 @@ VALUES: Final[dict[str, tuple[str, Any]]] = {
     "carriage_return": ("'a\r\nb'", "a\r\nb"),
     "binary": ("X'00ff10'", base64.b64encode(b"\x00\xff\x10").decode()),
     "long_binary": (f"X'{'00ff10' * LENGTH}00'", base64.b64encode(b"\x00\xff\x10" * LENGTH + b"\x00").decode()),
+    "empty_binary": ("X''", ""),
     "date": ("DATE '2024-02-29'", "2024-02-29"),
     "early_date": ("DATE '0044-03-15'", "0044-03-15"),
     "midnight": ("TIMESTAMP '2024-02-29 00:00:00'", "2024-02-29 00:00:00"),
     "timestamp": ("TIMESTAMP '2024-02-29 13:14:15.123456'", "2024-02-29 13:14:15.123456"),
+    "timestamp_of_a_small_fraction": ("TIMESTAMP '2024-02-29 13:14:15.000042'", "2024-02-29 13:14:15.000042"),
+    "timestamp_before_1970": ("TIMESTAMP '1969-12-31 23:59:58.123456'", "1969-12-31 23:59:58.123456"),
 }
 ARRAYS: Final[dict[str, tuple[str, Any]]] = {
     "array": ("ARRAY[1, 2, NULL]", [1, 2, None]),
@@ -82,12 +91,24 @@ ARRAYS: Final[dict[str, tuple[str, Any]]] = {
     "empty_array": ("CAST(ARRAY[] AS INTEGER ARRAY)", []),
     "array_of_arrays": ("ARRAY[ARRAY[1], ARRAY[2]]", [[1], [2]]),
     "array_of_large_integers": ("ARRAY[9007199254740993]", ["9007199254740993"]),
+    "array_of_booleans": ("ARRAY[TRUE, FALSE, NULL]", [True, False, None]),
+    "array_of_floats": ("ARRAY[CAST('0.30000000000000004' AS DOUBLE PRECISION)]", [0.30000000000000004]),
+    "array_of_dates": ("ARRAY[DATE '2024-02-29']", ["2024-02-29"]),
+    "array_of_timestamps": ("ARRAY[TIMESTAMP '2024-02-29 13:14:15.000042']", ["2024-02-29 13:14:15.000042"]),
+    "array_of_binaries": ("ARRAY[X'00ff10']", [base64.b64encode(b"\x00\xff\x10").decode()]),
 }
 NESTED: Final[dict[str, tuple[str, Any]]] = {
     "row": ("CAST(ROW(1, 'x') AS ROW(a INTEGER, b VARCHAR))", {"a": 1, "b": "x"}),
+    "row_of_null": ("CAST(ROW(NULL, '') AS ROW(a INTEGER, b VARCHAR))", {"a": None, "b": ""}),
+    "row_of_long_numbers": (
+        "CAST(ROW(9007199254740993, 1.50) AS ROW(a BIGINT, b DECIMAL(4, 2)))",
+        {"a": "9007199254740993", "b": "1.50"},
+    ),
+    "row_with_a_name_like_a_type": ("""CAST(ROW(1) AS ROW("DATE, x" INTEGER))""", {"DATE, x": 1}),
     "map": ("MAP(ARRAY['Kit A'], ARRAY[1])", {"Kit A": 1}),
+    "map_of_integers": ("MAP(ARRAY[1], ARRAY['x'])", {"1": "x"}),
 }
-COLUMN_NAMES: Final = ('Kit "Column"', "kit.track.id", "k" * 60)
+COLUMN_NAMES: Final = ('Kit "Column"', "kit.track.id", "k" * 60, "Zoe\u0308")
 BLANK_END: Final = "kit end "
 """A name that an engine may refuse."""
 # Dates and times that some drivers' own types cannot represent. An engine that has none of them refuses it.
@@ -100,12 +121,20 @@ BEYOND: Final = {
     "timestamp_of_nanoseconds_by_name": "CAST('2024-02-29 13:14:15.123456789' AS TIMESTAMP_NS)",
     "time": "TIME '13:14:15.123456'",
     "end_of_the_day": "TIME '24:00:00'",
+    "begin_of_the_day": "TIME '00:00:00'",
     "time_of_nanoseconds": "CAST('13:14:15.123456789' AS TIME(9))",
     "time_of_nanoseconds_by_name": "CAST('13:14:15.123456789' AS TIME_NS)",
 }
+UUID: Final = "CAST('a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11' AS UUID)"
 LABELLED: Final = "CAST('it''s' AS ENUM('it''s', 'Kit A'))"
 ZONED: Final = "CAST('2024-02-29 13:14:15+05:30' AS TIMESTAMP WITH TIME ZONE)"
 INSTANT: Final = datetime.fromisoformat("2024-02-29T13:14:15+05:30")
+ALIKE: Final[dict[str, dict[str, tuple[str, str]]]] = {
+    "early_date": {"date": ("2024-02-29", "0044-03-15")},
+    "timestamp_of_a_small_fraction": {"timestamp": (".123456", ".000042")},
+    "timestamp_before_1970": {"timestamp": ("2024-02-29 13:14:15", "1969-12-31 23:59:58")},
+}
+"""For each case, whose literal it is written like, and what to replace in it."""
 _BYTES: Final = re.compile(r"(\\x00)\\xff\\x10|(00)ff10", re.IGNORECASE)
 """How engines write the bytes of the case `binary`."""
 _ZONE: Final = re.compile(r"([+-]\d\d(:?\d\d)?|Z| UTC| \w+/\w+)$")
@@ -191,9 +220,22 @@ class ValueCases(Suite):
             told = (await ask(gateway, f"SELECT CAST({written} AS VARCHAR(40)) AS v")).rows[0][0]
         except DragomanError:
             return  # an engine without such values
+        assert told is None or came is not None, f"{written} came as NULL, and the engine itself writes {told!r}."
         assert not isinstance(came, str) or came.lstrip("+") == told.lstrip("+"), (
             f"{written} came as {came!r}, and the engine itself writes {told!r}: the driver's own "
             "type cannot represent it. Make the driver return text."
+        )
+
+    @required
+    async def test_a_uuid_is_what_the_engine_writes(self, gateway: Gateway) -> None:
+        written = self.literals.get("uuid", UUID)
+        try:
+            value = (await ask(gateway, f"SELECT {written} AS v")).rows[0][0]
+            told = (await ask(gateway, f"SELECT CAST({written} AS VARCHAR(40)) AS v")).rows[0][0]
+        except DragomanError:
+            return  # an engine without such a type, or with another notation for it
+        assert not isinstance(value, str) or value == told, (
+            f"{written} came as {value!r}, and the engine itself writes {told!r}: return its text."
         )
 
     @recommended
@@ -338,14 +380,20 @@ class ValueCases(Suite):
     def _literal(self, name: str, written: str) -> str:
         """Return how the dialect writes a value.
 
-        A long binary is written like a short one, an early date like a later one.
+        Bytes are written like those of `binary`, dates like `date` and timestamps like `timestamp`.
         """
         own = self.literals
-        if name == "long_binary" and name not in own and "binary" in own:
+        if name in own:
+            return own[name]
+        if name == "long_binary" and "binary" in own:
             return _BYTES.sub(lambda found: found[0] * LENGTH + (found[1] or found[2]), own["binary"])
-        if name == "early_date" and name not in own and "date" in own:
-            return own["date"].replace("2024-02-29", "0044-03-15")
-        return own.get(name, written)
+        if name == "empty_binary" and "binary" in own:
+            return _BYTES.sub("", own["binary"])
+        if name == "array_of_binaries" and "binary" in own:
+            return f"ARRAY[{own['binary']}]"
+        return next(
+            (own[like].replace(*values) for like, values in ALIKE.get(name, {}).items() if like in own), written
+        )
 
     async def _check_declared(
         self, gateway: Gateway, dialect: Dialect, capability: Capability, name: str, written: str, wanted: Any

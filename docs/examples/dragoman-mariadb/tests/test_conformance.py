@@ -25,6 +25,9 @@ class TestMariaDB(DialectConformance):
         "float_of_17_digits": "CAST('0.30000000000000004' AS DOUBLE)",
         "smallest_float": "CAST(5e-324 AS DOUBLE)",
         "large_float": "CAST(1e300 AS DOUBLE)",
+        "float_beyond_2_53": "CAST(1e16 AS DOUBLE)",
+        "zero_float": "CAST(0 AS DOUBLE)",
+        "text_beyond_64_kb": f"(SELECT CONCAT(q.t, q.t) FROM (SELECT '{'0123456789' * 4000}' AS t) q)",
         "quotes": "'it\\'s \"odd\" `here` \\\\ there'",
     }
     gaps: ClassVar = {
