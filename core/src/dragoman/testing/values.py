@@ -231,11 +231,10 @@ class ValueCases(Suite):
         written = self.literals.get("uuid", UUID)
         try:
             value = (await ask(gateway, f"SELECT {written} AS v")).rows[0][0]
-            told = (await ask(gateway, f"SELECT CAST({written} AS VARCHAR(40)) AS v")).rows[0][0]
         except DragomanError:
             return  # an engine without such a type, or with another notation for it
-        assert not isinstance(value, str) or value == told, (
-            f"{written} came as {value!r}, and the engine itself writes {told!r}: return its text."
+        assert not isinstance(value, str) or value.lower() in written, (
+            f"{written} came as {value!r}: return the text that the engine writes, with its hyphens."
         )
 
     @recommended
