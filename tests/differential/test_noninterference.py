@@ -4,11 +4,14 @@ from contextlib import AsyncExitStack
 from dataclasses import replace
 
 import apsw
+import duckdb
 import pytest
 from dragoman import Gateway
 from dragoman.config import load
 from dragoman.tools import Toolbox
-from interference import Flavour, differences
+from interference import Flavour, Maker, differences
+from prying import DUCKDB
+from prying import SQLITE as PRYING
 
 SQLITE = Flavour(
     schema="main",
@@ -75,6 +78,27 @@ masks = { email = "partial", born = "year", iban = "null" }
 """
 
 
+TABLES = SEEN.partition("WITH RECURSIVE")[0].replace("REFERENCES customers(id)", "")
+"""What DuckDB can make of it. It refuses updates of rows that others refer to."""
+ON_DUCKDB = """
+[databases.shop]
+url = "duckdb:///shop.db"
+[roles.analyst]
+groups = ["analysts"]
+[[roles.analyst.grants]]
+database = "shop"
+tables = ["main.orders", "main.customers", "main.accounts"]
+deny_columns = ["secret", "ssn", "pin"]
+"""
+ACCOUNTS = "INSERT INTO accounts (id, holder, balance) VALUES (1, 'a', 2), (2, NULL, 3);"
+COLUMNS_HIDDEN = """
+UPDATE orders SET secret = 'zyxmark' || id;
+UPDATE customers SET ssn = 'zyx' || id;
+UPDATE accounts SET pin = 'zyx' || id;
+INSERT INTO salaries VALUES (1, 5);
+"""
+
+
 @pytest.fixture
 async def twins(tmp_path):
     """Two shops with the same visible part."""
@@ -92,8 +116,24 @@ async def twins(tmp_path):
         yield boxes
 
 
-async def compare(twins, seeds, flavour=SQLITE):
-    answered, different = await differences(twins, flavour, seeds)
+@pytest.fixture
+async def twins_on_duckdb(tmp_path):
+    """Two DuckDB files with the same visible part."""
+    async with AsyncExitStack() as stack:
+        boxes = []
+        for name, sql in (("one", TABLES + ACCOUNTS), ("other", TABLES + ACCOUNTS + COLUMNS_HIDDEN)):
+            folder = tmp_path / name
+            folder.mkdir()
+            with duckdb.connect(folder / "shop.db") as connection:
+                connection.execute(sql)
+            (folder / "dragoman.toml").write_text(ON_DUCKDB)
+            configuration = load(folder / "dragoman.toml", environ={}, folder=folder)
+            boxes.append(Toolbox(await stack.enter_async_context(Gateway.open(configuration))))
+        yield boxes
+
+
+async def compare(twins, seeds, maker: Maker = SQLITE):
+    answered, different = await differences(twins, maker, seeds)
     assert not different, different
     return answered
 
@@ -121,3 +161,22 @@ async def test_masked_cells_of_any_width_change_no_answer_of_many(twins):
 @pytest.mark.timeout(36_000)
 async def test_what_is_hidden_changes_no_answer_of_many(twins):
     assert await compare(twins, range(2_000, 102_000)) > 50_000
+
+
+@pytest.mark.full
+@pytest.mark.timeout(600)
+async def test_no_syntax_pries_into_what_is_hidden(twins):
+    assert await compare(twins, range(800), PRYING) > 100
+
+
+@pytest.mark.full
+@pytest.mark.timeout(600)
+async def test_no_syntax_pries_into_what_is_hidden_on_duckdb(twins_on_duckdb):
+    assert await compare(twins_on_duckdb, range(800), DUCKDB) > 40
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(36_000)
+async def test_no_syntax_of_many_pries_into_what_is_hidden(twins, twins_on_duckdb):
+    assert await compare(twins, range(1_000, 21_000), PRYING) > 2_000
+    assert await compare(twins_on_duckdb, range(1_000, 21_000), DUCKDB) > 1_000

@@ -16,7 +16,9 @@ from dragoman.gateway.queries import Query
 from dragoman.tools import Toolbox
 from dragoman_postgres.testing import Server
 from dragoman_postgres.wrapping import wrap
-from interference import ANALYST, Flavour, Generator, differences
+from interference import ANALYST, Flavour, Generator, Maker, differences
+from prying import POSTGRES as PRYING
+from prying import TRINO as PRYING_ON_TRINO
 
 COLUMNS = {
     "customers": "id bigint, name varchar, email varchar, ssn varchar, age bigint, born varchar",
@@ -203,8 +205,8 @@ async def on_trino(trino_server, anyio_backend: str) -> AsyncIterator[tuple[list
         yield boxes, schemas
 
 
-async def check_postgres(twins, seeds):
-    answered, different = await differences(twins, POSTGRES, seeds)
+async def check_postgres(twins, seeds, maker: Maker = POSTGRES):
+    answered, different = await differences(twins, maker, seeds)
     assert not different, different
     return answered
 
@@ -244,7 +246,7 @@ def without_members(node):
     return {**node, "Plans": [without_members(each) for each in below]}
 
 
-async def check_trino(twins, seeds):
+async def check_trino(twins, seeds, maker: Maker = TRINO):
     boxes, schemas = twins
     short = [schema.split(".")[1] for schema in schemas]
 
@@ -252,7 +254,7 @@ async def check_trino(twins, seeds):
         written = text.replace("{schema}", schemas[twin])
         return written if written != text else text.replace(short[twin], "shop")
 
-    answered, different = await differences(boxes, TRINO, seeds, within)
+    answered, different = await differences(boxes, maker, seeds, within)
     assert not different, different
     return answered
 
@@ -339,6 +341,25 @@ async def test_what_is_hidden_changes_no_answer_of_many_of_trino(on_trino, seeds
     seeds = seeds or tonight()
     print(f"Seeds {seeds.start} to {seeds.stop - 1}")
     assert await check_trino(on_trino, seeds) > len(seeds) // 2
+
+
+@pytest.mark.full
+@pytest.mark.timeout(1_200)
+async def test_no_syntax_of_postgres_pries_into_what_is_hidden(on_postgres):
+    assert await check_postgres(on_postgres, range(1_000), PRYING) > 100
+
+
+@pytest.mark.full
+@pytest.mark.timeout(400)
+async def test_no_syntax_of_trino_pries_into_what_is_hidden(on_trino):
+    assert await check_trino(on_trino, range(60), PRYING_ON_TRINO) > 5
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(36_000)
+async def test_no_syntax_of_many_pries_into_what_is_hidden_on_servers(on_postgres, on_trino):
+    assert await check_postgres(on_postgres, range(2_000, 22_000), PRYING) > 2_000
+    assert await check_trino(on_trino, range(1_000, 2_000), PRYING_ON_TRINO) > 100
 
 
 def tonight(nights: int = 20, calls: int = 5_000) -> range:
