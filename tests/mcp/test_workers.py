@@ -19,7 +19,7 @@ from dragoman.config import Configuration
 from dragoman.config.roles import Role
 from dragoman.gateway.exporting import PATH as EXPORTS
 from dragoman.mcp.prefork import Worker, _Child, _First, receive
-from dragoman.mcp.siblings import Siblings
+from dragoman.mcp.siblings import CONNECTION, Siblings
 from prometheus_client.parser import text_string_to_metric_families
 
 JSON = {"accept": "application/json, text/event-stream", "content-type": "application/json"}
@@ -166,6 +166,48 @@ async def test_an_exported_file_is_fetched_over_every_connection(serve: Serve, t
         # Whoever has the address has the file: the log does not tell it.
         assert await peer.logged("export_result")
         assert not [line for line in peer.log if "signature" in line]
+
+
+async def test_a_host_that_is_the_address_of_the_connection_is_accepted_in_every_worker(serve: Serve, tmp_path: Path):
+    async with serve(tmp_path, 'host = "0.0.0.0"\ntoken = "hush"') as (_, url, _):
+        own = url.replace(
+            "0.0.0.0", "127.0.0.2"
+        )  # no name of loopback: the connection's address alone says that it is ours
+        for _ in range(8):
+            async with httpx2.AsyncClient(headers={**JSON, "authorization": "Bearer hush"}) as client:
+                message = {"jsonrpc": "2.0", "method": "resources/list", "id": 1}
+                assert (await client.post(f"{own}/mcp", json=message)).status_code == 200
+        assert (await metrics(own))["dragoman_config_version"] == {"0": 1, "1": 1}
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+@pytest.mark.parametrize("server", [("192.0.2.7", 8443), ("/a/socket", None), None])
+async def test_what_is_known_of_a_connection_is_known_where_a_request_is_passed_on(
+    tmp_path: Path, scheme: str, server: tuple[str, int | None] | None
+):
+    seen: list[MutableMapping[str, Any]] = []
+
+    async def see(scope: Any, *_: Any) -> None:
+        seen.append(scope)
+
+    toolbox: Any = None  # nothing of it is asked
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        siblings = Siblings(
+            Worker(index=0, listener=ours, doors=(ours, theirs), folder=tmp_path, channel=ours), toolbox, "/mcp", ""
+        )
+        forged = [(CONNECTION, b'{"client":"10.0.0.1"}')]
+        came = {"client": ("192.0.2.9", 4711), "server": server, "scheme": scheme, "headers": forged}
+        request = siblings._request(
+            httpx2.AsyncClient(), {"method": "GET", "path": "/mcp", "query_string": b"", **came}, b""
+        )
+        headers = [(name.lower(), value) for name, value in request.headers.raw]
+        await siblings.behind(see)(
+            {"type": "http", "client": None, "server": ("/door", None), "headers": headers}, Any, Any
+        )
+        await siblings.aclose()
+    found = seen[0]["client"][0], seen[0]["server"], seen[0]["scheme"]
+    assert found == ("192.0.2.9", server, scheme)
 
 
 async def test_a_cancel_reaches_the_call_wherever_it_runs(url: str):

@@ -36,15 +36,17 @@ if TYPE_CHECKING:
 
 LOGGER = logging.getLogger("dragoman.mcp")
 
-PEER: Final = b"x-dragoman-peer"
-"""The header in which a worker tells another whose request it passes on. Nobody else can reach that socket."""
+CONNECTION: Final = b"x-dragoman-connection"
+"""The header in which a worker tells another by which connection a request came. Nobody else can reach that socket."""
 HISTORY: Final = "list_queries"
 """The tool that lists what callers ran."""
 PATIENCE: Final = 2.0
 """Seconds that another worker gets to return its metrics, or to receive a cancellation."""
 _PASSED: Final = "dragoman.passed"
 # Headers of the connection itself, those that the first worker has checked, and those that the client sets again.
-_LEFT_OUT: Final = frozenset((b"connection", b"keep-alive", b"transfer-encoding", b"content-length", b"origin", PEER))
+_LEFT_OUT: Final = frozenset(
+    (b"connection", b"keep-alive", b"transfer-encoding", b"content-length", b"origin", CONNECTION)
+)
 _ANYWHERE: Final = frozenset(spec.name for spec in STANDARD if spec.reach == "one")
 
 
@@ -58,11 +60,25 @@ class _Params(msgspec.Struct):
     arguments: _Arguments = msgspec.field(default_factory=_Arguments)
 
 
+class _Connection(msgspec.Struct):
+    """What the checks of a request need to know of its connection: who sent it, to which address, and how."""
+
+    client: str = "unknown"
+    server: tuple[str, int | None] | None = None
+    scheme: str = "http"
+
+    @classmethod
+    def of(cls, scope: Scope) -> _Connection:
+        client = str((scope.get("client") or ("unknown",))[0])
+        return cls(client, scope.get("server"), scope.get("scheme", "http"))
+
+
 class _Peek(msgspec.Struct):
     method: str = ""
     params: msgspec.Raw = msgspec.Raw()
 
 
+_CONNECTION = msgspec.json.Decoder(_Connection)
 _PEEK = msgspec.json.Decoder(_Peek)
 _PARAMS = msgspec.json.Decoder(_Params)
 _NO_MESSAGE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
@@ -106,9 +122,9 @@ class Siblings:
         """Return the whole application as it serves the other workers."""
 
         async def serve(scope: Scope, receive: Receive, send: Send) -> None:
-            headers = dict(scope["headers"])
-            client = (headers.get(PEER, b"unknown").decode(), 0)
-            await app({**scope, "client": client, _PASSED: True}, receive, send)
+            connection = _decode(_CONNECTION, dict(scope["headers"]).get(CONNECTION, b"")) or _Connection()
+            came = {"client": (connection.client, 0), "server": connection.server, "scheme": connection.scheme}
+            await app({**scope, **came, _PASSED: True}, receive, send)
 
         return serve
 
@@ -197,10 +213,13 @@ class Siblings:
 
     def _request(self, client: httpx2.AsyncClient, scope: Scope, body: bytes) -> httpx2.Request:
         headers = [(name, value) for name, value in scope["headers"] if name not in _LEFT_OUT]
-        peer = str((scope.get("client") or ("unknown",))[0]).encode()
+        connection = msgspec.json.encode(_Connection.of(scope))
         query = f"?{scope['query_string'].decode('latin-1')}" if scope["query_string"] else ""
         return client.build_request(
-            scope["method"], f"http://worker{scope['path']}{query}", headers=[*headers, (PEER, peer)], content=body
+            scope["method"],
+            f"http://worker{scope['path']}{query}",
+            headers=[*headers, (CONNECTION, connection)],
+            content=body,
         )
 
     async def _all_metrics(self, scope: Scope) -> str:
