@@ -191,6 +191,7 @@ async def test_what_is_known_of_a_connection_is_known_where_a_request_is_passed_
         seen.append(scope)
 
     toolbox: Any = None  # nothing of it is asked
+    nothing: Any = None
     ours, theirs = socket.socketpair()
     with ours, theirs:
         siblings = Siblings(
@@ -203,7 +204,7 @@ async def test_what_is_known_of_a_connection_is_known_where_a_request_is_passed_
         )
         headers = [(name.lower(), value) for name, value in request.headers.raw]
         await siblings.behind(see)(
-            {"type": "http", "client": None, "server": ("/door", None), "headers": headers}, Any, Any
+            {"type": "http", "client": None, "server": ("/door", None), "headers": headers}, nothing, nothing
         )
         await siblings.aclose()
     found = seen[0]["client"][0], seen[0]["server"], seen[0]["scheme"]
