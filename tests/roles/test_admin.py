@@ -94,6 +94,30 @@ async def test_a_database_is_added_changed_and_removed_and_survives_a_restart(se
 
 
 @pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("add_database", {"name": "other", "url": "sqlite:///shop.db", "roles": ["operator"]}),
+        ("edit_database", {"name": "more", "description": "changed"}),
+        ("remove_database", {"name": "more"}),
+    ],
+)
+async def test_a_change_that_cannot_be_recorded_is_not_made(
+    serve: Serve, shop: Path, tool: str, arguments: dict[str, str]
+):
+    async with serve() as toolbox:
+        await ask(toolbox, "add_database", ADMIN, name="more", url="sqlite:///shop.db", roles=["operator"])
+        kept = (shop / "state" / "databases.json").read_text()
+        listed = await ask(toolbox, "list_databases", ADMIN)
+        (shop / "audit").rename(shop / "elsewhere")
+        assert (await ask(toolbox, tool, ADMIN, **arguments))["error"]["code"] == "INTERNAL_ERROR"
+        (shop / "elsewhere").rename(shop / "audit")
+        assert (shop / "state" / "databases.json").read_text() == kept
+        assert await ask(toolbox, "list_databases", ADMIN) == listed
+    noted = [each.detail for each in records(shop / "audit" / "calls.jsonl") if each.event == "change"]
+    assert noted == ["database more added by root"]
+
+
+@pytest.mark.parametrize(
     ("tool", "arguments", "words"),
     [
         ("add_database", {"name": "shop", "url": "sqlite:///shop.db"}, "already"),

@@ -7,7 +7,7 @@ import copy
 import logging
 import time
 from collections import OrderedDict
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -206,7 +206,9 @@ class Gateway:
         audit = configuration.audit
         return Sinks(audit, self.plugins.audit_store(audit.database) if audit.database is not None else None)
 
-    async def reload(self, configuration: Configuration, keep: Callable[[], None] | None = None) -> tuple[str, ...]:
+    async def reload(
+        self, configuration: Configuration, keep: Callable[[], Awaitable[None]] | None = None
+    ) -> tuple[str, ...]:
         """Apply another configuration; return the names of the databases added, changed or removed.
 
         Unchanged databases stay open. Running calls keep what they began with; what was replaced is closed after them.
@@ -226,7 +228,7 @@ class Gateway:
             kept = {name: each for name, each in self._opened.items() if name not in changed}
             await self._check_fit(roles, configuration, kept | fresh)
             if keep is not None:
-                keep()
+                await keep()
         except BaseException:
             await asyncio.gather(*(each.aclose() for each in (*fresh.values(), *([sinks] if sinks else ()))))
             raise
@@ -282,9 +284,12 @@ class Gateway:
         self._watchdog.close()
         await self._recorder.aclose()
 
-    def note_change(self, detail: str) -> None:
-        """Record in the audit a change that an administrator made."""
-        self._recorder.note("change", detail)
+    async def announce_change(self, detail: str) -> None:
+        """Record in the audit a change that an administrator makes, before it is made.
+
+        Raises `InternalError` if the audit requires a record that cannot be written.
+        """
+        await self._recorder.announce("change", detail)
 
     def stop(self) -> None:
         """Report that the gateway is stopping, so that load balancers send no more calls. Calls are still answered."""

@@ -104,9 +104,9 @@ class Recorder:
             async with asyncio.timeout(PATIENCE):
                 call.audit = str(await stored.append(body))
         except DragomanError as error:
-            self._miss(call, error.message)
+            self._miss_call(call, error.message)
         except TimeoutError:
-            self._miss(call, "the audit's database took too long")
+            self._miss_call(call, "the audit's database took too long")
 
     def _observe(self, call: CallRecord) -> None:
         self.metrics.observe(call)
@@ -120,9 +120,25 @@ class Recorder:
                 told = {**fields, "seconds": round((run.ended - run.began) / 1e9, 3), "trace": call.trace}
                 _log.warning("slow query", extra={"query": {name: value for name, value in told.items() if value}})
 
+    async def announce(self, event: Event, detail: str) -> None:
+        """Record what happens next. Raises `InternalError` if the audit requires a record that cannot be written."""
+        body, sinks = _encode_event(event, detail), self._sinks
+        try:
+            if sinks.stored is not None:
+                async with asyncio.timeout(PATIENCE):
+                    await sinks.stored.append(body)
+            if sinks.file is not None:
+                sinks.file.append(body, _SECOND)
+        except DragomanError as error:
+            self._miss(event, error.message)
+        except TimeoutError:
+            self._miss(event, "the audit's database took too long")
+        except OSError as error:
+            self._miss(event, str(error.strerror))
+
     def note(self, event: Event, detail: str) -> None:
         """Record an event of the gateway itself. A failure is logged."""
-        body = encode(Record(ts=moment(time.time()), event=event, detail=detail))
+        body = _encode_event(event, detail)
         if self._sinks.stored is not None:
             task = asyncio.create_task(self._note_stored(self._sinks.stored, event, body))
             self._sinks.notes.add(task)
@@ -144,7 +160,7 @@ class Recorder:
         until = time.monotonic() + PATIENCE
         while not self._write(file, call, body, patience=0.0):
             if time.monotonic() > until:
-                return self._miss(call, "another process keeps its files locked")
+                return self._miss_call(call, "another process keeps its files locked")
             await asyncio.sleep(_PAUSE)
 
     def _write(self, file: AuditFile, call: CallRecord, body: bytes, **patience: float) -> bool:
@@ -154,16 +170,21 @@ class Recorder:
         except BlockingIOError:
             return False
         except OSError as error:
-            self._miss(call, str(error.strerror))
+            self._miss_call(call, str(error.strerror))
         return True
 
-    def _miss(self, call: CallRecord, why: str) -> None:
+    def _miss_call(self, call: CallRecord, why: str) -> None:
         """Report that a call could not be recorded. Raises `InternalError` if the record is required."""
-        _log.error("the audit record of a call could not be written: %s", why)
         if self._sinks.audit.required:
             call.outcome = InternalError.code
+        self._miss("call", why)
+
+    def _miss(self, event: Event, why: str) -> None:
+        _log.error("the audit record of a %s could not be written: %s", event, why)
+        if self._sinks.audit.required:
+            done = "answered" if event == "call" else "made"
             raise InternalError(
-                "The call could not be recorded, and so is not answered.",
+                f"The {event} could not be recorded, and so is not {done}.",
                 suggestion="Tell the administrator that the audit cannot be written.",
             ) from None
 
@@ -245,6 +266,10 @@ def _encode(record: Record) -> bytes:
     for name in ("principal", "issuer", "subject", "client", "database", "acting", "tool", "trace"):
         setattr(record, name, ascii(getattr(record, name))[1:-1])
     return encode(record)
+
+
+def _encode_event(event: Event, detail: str) -> bytes:
+    return encode(Record(ts=moment(time.time()), event=event, detail=detail))
 
 
 def _plain(arguments: Any) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from dragoman.config import State
-from dragoman.errors import Busy, DragomanError, ParameterError, UnknownDatabase, Unsupported
+from dragoman.errors import Busy, DragomanError, InternalError, ParameterError, UnknownDatabase, Unsupported
 from dragoman.gateway.kept_database import NAME as RESULTS
 from dragoman.tools.administration import Administration
 from dragoman.tools.answer import Body
@@ -62,16 +62,14 @@ async def reload(call: ToolCall) -> Body:
 
 
 async def _change(call: ToolCall, admin: Administration, edit: Callable[[State], None], what: str) -> tuple[str, ...]:
-    changed = await _translate_errors(admin.change(edit))
-    admin.gateway.note_change(f"database {call['name']} {what} by {call.principal.name}")
-    return changed
+    return await _translate_errors(admin.change(edit, f"database {call['name']} {what} by {call.principal.name}"))
 
 
 async def _translate_errors(work: Awaitable[tuple[str, ...]]) -> tuple[str, ...]:
     """Return the names of changed databases. Errors in the configuration are raised as errors of the arguments."""
     try:
         return await work
-    except (Busy, ParameterError):
+    except (Busy, InternalError, ParameterError):
         raise
     except DragomanError as error:
         raise ParameterError(error.message, suggestion=error.suggestion) from None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -24,7 +24,9 @@ _PAUSE: Final = 0.02
 class Take(Protocol):
     """Reads a configuration and applies it. `keep` is called when it was checked and before it is applied."""
 
-    async def __call__(self, read: Callable[[], Configuration], keep: Callable[[], None] = ...) -> tuple[str, ...]: ...
+    async def __call__(
+        self, read: Callable[[], Configuration], keep: Callable[[], Awaitable[None]] = ...
+    ) -> tuple[str, ...]: ...
 
 
 class Administration:
@@ -53,16 +55,21 @@ class Administration:
         """
         return await self._take(self._reread)
 
-    async def change(self, edit: Callable[[State], None]) -> tuple[str, ...]:
+    async def change(self, edit: Callable[[State], None], detail: str) -> tuple[str, ...]:
         """Keep an edited state and apply it. Raises `DragomanError`s.
 
+        `detail`: what the audit says of it. A change that must be recorded and cannot be is not made.
         Nobody ever reads a state that cannot be applied, since a reload at that moment would fail with it.
         """
         async with self._one, _turn(self.folder):
             state = await asyncio.to_thread(read_state, self.folder)
             edit(state)
             with suppose(state):
-                return await self._take(self._reread, partial(write_state, self.folder, state))
+                return await self._take(self._reread, partial(self._keep, state, detail))
+
+    async def _keep(self, state: State, detail: str) -> None:
+        await self.gateway.announce_change(detail)
+        write_state(self.folder, state)
 
     async def status(self, name: str) -> dict[str, Any]:
         """Return whether a database answers."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -86,7 +86,7 @@ def _is_being_cancelled() -> bool:
     return task is None or task.cancelling() > 0
 
 
-def _nothing() -> None:
+async def _nothing() -> None:
     """Do nothing: nothing has to be kept."""
 
 
@@ -142,7 +142,7 @@ class Toolbox:
             return await self._apply(configuration)
 
     async def reload_from(
-        self, read: Callable[[], Configuration], keep: Callable[[], None] = _nothing
+        self, read: Callable[[], Configuration], keep: Callable[[], Awaitable[None]] = _nothing
     ) -> tuple[str, ...]:
         """Read the configuration in a thread and apply it, as `reload` does.
 
@@ -152,7 +152,9 @@ class Toolbox:
         async with self._reloads:
             return await self._apply(await asyncio.to_thread(read), keep)
 
-    async def _apply(self, configuration: Configuration, keep: Callable[[], None] = _nothing) -> tuple[str, ...]:
+    async def _apply(
+        self, configuration: Configuration, keep: Callable[[], Awaitable[None]] = _nothing
+    ) -> tuple[str, ...]:
         show(configuration, self._profile, self._format)
         check_roles(configuration)
         takes = [prepare(configuration) for prepare in self.parts]
