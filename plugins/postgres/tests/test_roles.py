@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import product
 from unittest.mock import ANY
@@ -430,35 +431,115 @@ INHERITED = {
         "ALTER TABLE sales.whole ATTACH PARTITION sales.kid FOR VALUES IN (1);"
     ),
 }
-"""Tables that compute a column of the whole otherwise than the whole does."""
+"""Tables that compute a column of the whole otherwise than the whole does, since PostgreSQL 16."""
+PLAIN = "(id int, name text, ssn text, shout text)"
+OF_A_PLAIN_COLUMN = {
+    "a child": INHERITED["a child"],
+    "a partition": INHERITED["a partition"],
+}
+"""Tables that compute a column that the whole does not compute, before PostgreSQL 16."""
 COMPUTED = "(id int, name text, ssn text, shout text GENERATED ALWAYS AS (upper(name)) STORED)"
+OWN = "CREATE TABLE sales.kid (own text, shout text GENERATED ALWAYS AS (upper(own)) STORED) INHERITS (sales.whole)"
+
+
+async def make_whole(server, columns: str, script: str, ssn: str = "ssn") -> str:
+    """Create a database with a table of which another, `kid`, computes a column otherwise."""
+    return await server.create(
+        f"CREATE SCHEMA sales; CREATE TABLE sales.whole {columns}; CREATE TABLE sales.listed {columns};"
+        f"{script}; INSERT INTO sales.kid (id, name, {ssn}) VALUES (1, 'ada', 'zyxmark')"
+    )
+
+
+def hiding(server, name: str, *, masks: Mapping[str, str] | None = None, **fields) -> Configuration:
+    denied = () if masks else ("ssn",)
+    grant = Grant(
+        database=name, tables=("sales.whole",), deny_columns=denied, masks=masks or {}, key="roles.seller.grants.0"
+    )
+    role = Role(name="seller", groups=frozenset({"sellers"}), grants=(grant,))
+    return Configuration(databases={name: server.configure(name, **fields)}, roles={"seller": role})
+
+
+async def check_hidden(toolbox: Toolbox) -> None:
+    """Check that no tool shows the column of the whole that another computes of a hidden one."""
+    assert "error" not in await ask(toolbox, "execute_query", sql="SELECT id, name FROM sales.whole")
+    for sql in ("SELECT * FROM sales.whole", "SELECT shout FROM sales.whole", "SELECT w::text FROM sales.whole w"):
+        assert "zyxmark" not in str(await ask(toolbox, "execute_query", sql=sql)).lower()
+    assert "shout" not in str(await ask(toolbox, "describe_table", table_name="sales.whole", detail="full"))
 
 
 @pytest.mark.parametrize("masks", [{}, {"ssn": "null"}], ids=["hidden", "masked"])
 @pytest.mark.parametrize("script", INHERITED.values(), ids=INHERITED)
 async def test_no_part_of_a_table_computes_a_visible_column_of_a_hidden_one(server, script: str, masks):
-    if int((await _version(server)).split(".")[0]) < 16:
-        pytest.skip("Before PostgreSQL 16 a part computes a column as the whole does.")
-    name = await server.create(
-        f"CREATE SCHEMA sales; CREATE TABLE sales.whole {COMPUTED}; CREATE TABLE sales.listed {COMPUTED};"
-        f"{script} INSERT INTO sales.kid (id, name, ssn) VALUES (1, 'ada', 'zyxmark')"
-    )
-    denied = () if masks else ("ssn",)
-    grant = Grant(database=name, tables=("sales.whole",), deny_columns=denied, masks=masks, key="roles.seller.grants.0")
-    role = Role(name="seller", groups=frozenset({"sellers"}), grants=(grant,))
-    configuration = Configuration(databases={name: server.configure(name)}, roles={"seller": role})
-    async with Gateway.open(configuration) as gateway:
-        toolbox = Toolbox(gateway)
-        assert "error" not in await ask(toolbox, "execute_query", sql="SELECT id, name FROM sales.whole")
-        for sql in ("SELECT * FROM sales.whole", "SELECT shout FROM sales.whole", "SELECT w::text FROM sales.whole w"):
-            assert "zyxmark" not in str(await ask(toolbox, "execute_query", sql=sql)).lower()
-        assert "shout" not in str(await ask(toolbox, "describe_table", table_name="sales.whole", detail="full"))
+    if await version_of(server) < 160000:
+        pytest.skip("before PostgreSQL 16 a part computes a computed column as the whole does")
+    name = await make_whole(server, COMPUTED, script)
+    async with Gateway.open(hiding(server, name, masks=masks)) as gateway:
+        await check_hidden(Toolbox(gateway))
     await server.drop(name)
 
 
-async def _version(server) -> str:
+@pytest.mark.parametrize("script", OF_A_PLAIN_COLUMN.values(), ids=OF_A_PLAIN_COLUMN)
+async def test_no_part_of_a_table_computes_a_plain_column_of_a_hidden_one(server, script: str):
+    if await version_of(server) >= 160000:
+        pytest.skip("since PostgreSQL 16 a part computes no column that the whole does not compute")
+    name = await make_whole(server, PLAIN, script)
+    async with Gateway.open(hiding(server, name)) as gateway:
+        await check_hidden(Toolbox(gateway))
+    await server.drop(name)
+
+
+async def test_no_part_of_a_table_computes_a_visible_column_of_one_that_only_it_has(server):
+    new = await version_of(server) >= 160000
+    name = await make_whole(server, COMPUTED if new else PLAIN, OWN, "own")
+    async with Gateway.open(hiding(server, name)) as gateway:
+        await check_hidden(Toolbox(gateway))
+    await server.drop(name)
+
+
+@pytest.mark.parametrize("locked", ["whole", "kid"])
+async def test_a_table_that_is_locked_while_its_columns_are_read_shows_no_computed_one(server, locked: str):
+    columns = COMPUTED.replace("upper(name)", "upper(ssn)")
+    name = await make_whole(server, columns, "CREATE TABLE sales.kid () INHERITS (sales.whole)")
+    holder = await asyncpg.connect(server.address(name))
+    transaction = holder.transaction()
+    await transaction.start()
+    await holder.execute(f"LOCK TABLE sales.{locked} IN ACCESS EXCLUSIVE MODE")
+    async with Gateway.open(hiding(server, name)) as gateway:
+        toolbox = Toolbox(gateway)
+        assert "shout" not in str(await ask(toolbox, "describe_table", table_name="sales.whole", detail="full"))
+        await transaction.rollback()
+        await check_hidden(toolbox)
+    await holder.close()
+    await server.drop(name)
+
+
+async def test_a_column_computed_by_a_function_out_of_sight_counts_as_made_of_hidden_ones(server):
+    function = "CREATE SCHEMA made; CREATE FUNCTION made.loud(text) RETURNS text IMMUTABLE LANGUAGE sql AS 'SELECT $1'"
+    name = await server.create(
+        f"{function}; CREATE SCHEMA sales; CREATE TABLE sales.whole"
+        " (id int, name text, ssn text, shout text GENERATED ALWAYS AS (made.loud(ssn)) STORED);"
+        " INSERT INTO sales.whole VALUES (1, 'ada', 'zyxmark')"
+    )
+    async with Gateway.open(hiding(server, name, schemas=("sales",))) as gateway:
+        await check_hidden(Toolbox(gateway))
+    await server.drop(name)
+
+
+async def test_no_key_is_told_that_holds_a_hidden_column(server):
+    name = await server.create(
+        "CREATE SCHEMA sales; CREATE TABLE sales.whole (id int PRIMARY KEY, name text, ssn text);"
+        "ALTER TABLE sales.whole ADD UNIQUE (id, name) INCLUDE (ssn)"
+    )
+    async with Gateway.open(hiding(server, name)) as gateway:
+        told = str(await ask(Toolbox(gateway), "describe_table", table_name="sales.whole", detail="full"))
+    assert "whole_pkey" in told
+    assert "ssn" not in told
+    await server.drop(name)
+
+
+async def version_of(server) -> int:
     connection = await asyncpg.connect(server.address("postgres"))
-    version = await connection.fetchval("SHOW server_version")
+    version = int(await connection.fetchval("SHOW server_version_num"))
     await connection.close()
     return version
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Sequence
 
-from dragoman.model import TableColumn
+from dragoman.model import UNKNOWN_EXPRESSION, TableColumn
 
 
 def leave_out_telling(
     columns: Sequence[TableColumn], hidden: Iterable[str], spared: Collection[str]
 ) -> list[TableColumn]:
     """Return columns without the generated ones that are computed from `hidden` columns, directly or through others.
+
+    A column whose expression is unknown counts as computed from one.
 
     `spared`: the names of generated columns that stay, whatever they are computed from.
     """
@@ -25,7 +27,9 @@ def leave_out_telling(
 def _is_made_of(column: TableColumn, names: Collection[str]) -> bool:
     """Return whether the expression of a generated column may name one of them, regardless of case and quotes."""
     text = column.generated
-    return text is not None and any(_pattern(name).search(text) for name in names if name != column.name)
+    if text is None or text == UNKNOWN_EXPRESSION:
+        return text is not None
+    return any(_pattern(name).search(text) for name in names if name != column.name)
 
 
 def _pattern(name: str) -> re.Pattern[str]:

@@ -205,6 +205,8 @@ class Grants:
         masked = {name for part in parts for name in part.masks}
         own = {column.name for column in given if all(column.name in part.masks for part in parts)}
         hidden = {column.name for column in table.columns} - {column.name for column in given} | masked
+        if not hidden and self._hides_nothing(granting, relation):
+            return given
         named = {column.name for column in given if self._names(granting, relation, column)}
         return leave_out_telling(given, hidden, own | named)
 

@@ -316,7 +316,7 @@ def _reduce(table: Table, permissions: Permissions) -> Table:
             for column in table.columns
             if column.name in columns
         ),
-        constraints=tuple(_keys(table.constraints, columns)),
+        constraints=tuple(_keys(table, columns)),
         foreign_keys=keys,
         indexes=tuple(_indexes(table.indexes, columns)),
         row_estimate=table.row_estimate if _tells_estimate(table, permission) else None,
@@ -348,9 +348,13 @@ def _mask(column: TableColumn) -> TableColumn:
     return replace(_alone(column), default=None, enum=())
 
 
-def _keys(constraints: Iterable[Constraint], columns: frozenset[str]) -> Iterable[Constraint]:
-    for each in constraints:
-        if each.columns and columns.issuperset(each.columns) and each.type in ("PRIMARY KEY", "UNIQUE"):
+def _keys(table: Table, columns: frozenset[str]) -> Iterable[Constraint]:
+    """Yield the keys over visible columns. A key may have its name of a hidden column that only its index holds."""
+    telling = {index.name for index in table.indexes if not columns.issuperset(index.included)}
+    for each in table.constraints:
+        if each.type not in ("PRIMARY KEY", "UNIQUE") or each.name in telling:
+            continue
+        if each.columns and columns.issuperset(each.columns):
             yield replace(each, definition=None)
 
 

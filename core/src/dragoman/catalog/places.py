@@ -10,7 +10,17 @@ from typing import Any
 from dragoman.catalog.names import Part, parse_name
 from dragoman.dialect import Capability, Dialect
 from dragoman.errors import DragomanError, PermissionDenied, QueryError
-from dragoman.model import Column, Constraint, Database, Index, Plan, Relation, Table, TableColumn
+from dragoman.model import (
+    UNKNOWN_EXPRESSION,
+    Column,
+    Constraint,
+    Database,
+    Index,
+    Plan,
+    Relation,
+    Table,
+    TableColumn,
+)
 from dragoman.sql.lexicon import Lexicon
 
 HIDDEN = "(hidden)"
@@ -107,9 +117,10 @@ class Places:
     def _column(self, column: TableColumn) -> TableColumn:
         type_ = self.type(column.type)
         told = column if type_ == column.type else replace(column, type=type_, enum=())
-        if self._outside(told.default) or self._outside(told.generated):
-            told = replace(told, default=None, generated=None)
-        return told
+        if self._outside(told.default):
+            told = replace(told, default=None)
+        # Roles must know that it is computed, perhaps from a column that they hide.
+        return replace(told, generated=UNKNOWN_EXPRESSION) if self._outside(told.generated) else told
 
     def _constraint(self, constraint: Constraint) -> Constraint:
         return replace(constraint, definition=None) if self._outside(constraint.definition) else constraint

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from dragoman.model.findings import Finding, Severity
     from dragoman.model.profiles import ColumnProfile, ProfileBudget
     from dragoman.model.relations import (
+        UNKNOWN_EXPRESSION,
         Constraint,
         ForeignKey,
         Index,
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 __all__ = [
     "LOCAL",
     "NO_CLAIMS",
+    "UNKNOWN_EXPRESSION",
     "Acting",
     "Batch",
     "Claims",
@@ -118,6 +120,7 @@ _HOMES = {
     "Principal": "callers",
     "ProfileBudget": "profiles",
     "Relation": "relations",
+    "UNKNOWN_EXPRESSION": "relations",
     "RelationType": "relations",
     "Request": "calls",
     "Result": "calls",

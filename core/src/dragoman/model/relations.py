@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +62,17 @@ class Schema:
 RelationType = Literal["table", "view", "materialized view", "foreign table", "partitioned table", "virtual table"]
 
 
+UNKNOWN_EXPRESSION: Final = "*"
+"""`TableColumn.generated` of a column that is computed in a way that could not be read, or that callers may not see."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableColumn:
     """A column of a relation. `type`: the shortest spelling the database accepts. `enum`: its only values, in order.
 
     `default`, `generated` and `identity` are SQL text as the database reports it (`identity`: ALWAYS or BY DEFAULT).
-    Where parts of the relation compute a column otherwise, `generated` has their expressions too, after commas.
+    Where tables whose rows are its rows compute a column otherwise, their expressions follow in `generated`, separated
+    by commas. `UNKNOWN_EXPRESSION` counts as made of every column.
     `names_objects`: numbers that a query mixes with its values become names of the database's objects, as those of
     Postgres' type `regclass` do.
     """

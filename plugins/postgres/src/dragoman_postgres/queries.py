@@ -14,6 +14,8 @@ may take hours (VACUUM FULL, a migration). They are not called for such relation
 
 from __future__ import annotations
 
+from dragoman.model import UNKNOWN_EXPRESSION as UNKNOWN
+
 VERSION = "SHOW server_version"
 
 SETTINGS = "SET LOCAL jit = off; SET LOCAL lock_timeout = '1s'"
@@ -93,24 +95,37 @@ WHERE {_ARE_WANTED}
 The last columns: whether every column may be read, and whether the relation is held exclusively.
 """
 
-# The expressions by which tables that inherit from a relation compute a column of it, where they compute it otherwise.
-_OTHERWISE = f"""(
-  WITH RECURSIVE part (oid) AS (
-    SELECT inhrelid FROM pg_inherits WHERE inhparent = a.attrelid
-    UNION SELECT below.inhrelid FROM part JOIN pg_inherits AS below ON below.inhparent = part.oid)
-  SELECT pg_catalog.string_agg(DISTINCT ', ' || pg_get_expr(made.adbin, made.adrelid, true), '')
-  FROM part JOIN pg_attribute AS own ON own.attrelid = part.oid AND own.attname = a.attname
-  JOIN pg_attrdef AS made ON made.adrelid = own.attrelid AND made.adnum = own.attnum
-  WHERE part.oid NOT IN {_LOCKED}
-    AND pg_get_expr(made.adbin, made.adrelid, true) <> pg_get_expr(d.adbin, d.adrelid, true))"""
-
 COLUMNS = f"""
-SELECT a.attrelid, a.attnum, a.attname::text, a.atttypid, a.atttypmod, a.attnotnull, a.attgenerated <> '',
-  a.attidentity::text, about.description,
-  CASE WHEN a.atthasdef AND a.attrelid NOT IN {_LOCKED} THEN pg_catalog.concat(
-    pg_get_expr(d.adbin, d.adrelid, true), CASE WHEN a.attgenerated = 's' THEN {_OTHERWISE} END) END
+WITH RECURSIVE part (whole, oid) AS (
+    SELECT inhparent, inhrelid FROM pg_inherits WHERE inhparent = ANY($1::oid[])
+    UNION SELECT part.whole, below.inhrelid FROM part JOIN pg_inherits AS below ON below.inhparent = part.oid),
+  computed AS (
+    SELECT part.whole, part.oid, a.attname, part.oid IN {_LOCKED} AS locked,
+      CASE WHEN part.oid NOT IN {_LOCKED} THEN pg_get_expr(d.adbin, d.adrelid, true) END AS expression,
+      CASE WHEN part.whole NOT IN {_LOCKED} THEN pg_get_expr(own.adbin, own.adrelid, true) END AS of_whole
+    FROM part JOIN pg_attribute AS a ON a.attrelid = part.oid AND a.attgenerated = 's' AND NOT a.attisdropped
+    JOIN pg_attrdef AS d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
+    JOIN pg_attribute AS b ON b.attrelid = part.whole AND b.attname = a.attname AND b.attnum > 0
+    LEFT JOIN pg_attrdef AS own ON own.adrelid = b.attrelid AND own.adnum = b.attnum AND b.attgenerated <> ''),
+  otherwise AS (
+    SELECT whole, attname, pg_catalog.string_agg(DISTINCT expression, ', '::text) AS expressions,
+      pg_catalog.bool_or(locked OR EXISTS (
+        SELECT FROM pg_attribute AS more
+        WHERE more.attrelid = computed.oid AND more.attnum > 0 AND NOT more.attisdropped
+          AND NOT EXISTS (
+          SELECT FROM pg_attribute AS same WHERE same.attrelid = whole AND same.attname = more.attname)
+      )) AS unknown
+    FROM computed WHERE locked OR expression IS DISTINCT FROM of_whole GROUP BY whole, attname)
+SELECT a.attrelid, a.attnum, a.attname::text, a.atttypid, a.atttypmod, a.attnotnull,
+  a.attgenerated <> '' OR otherwise.attname IS NOT NULL, a.attidentity::text, about.description,
+  CASE WHEN otherwise.unknown OR a.attgenerated <> '' AND a.attrelid IN {_LOCKED} THEN '{UNKNOWN}'
+    WHEN a.attrelid NOT IN {_LOCKED} THEN nullif(pg_catalog.concat_ws(', '::text,
+      CASE WHEN a.attgenerated <> '' OR otherwise.attname IS NULL THEN pg_get_expr(d.adbin, d.adrelid, true) END,
+      otherwise.expressions), ''::text)
+    ELSE otherwise.expressions END
 FROM pg_catalog.unnest($1::oid[]) AS relation(oid)
 JOIN pg_attribute AS a ON a.attrelid = relation.oid AND a.attnum > 0 AND NOT a.attisdropped
+LEFT JOIN otherwise ON otherwise.whole = a.attrelid AND otherwise.attname = a.attname
 LEFT JOIN pg_attrdef AS d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
 LEFT JOIN pg_description AS about
   ON about.objoid = a.attrelid AND about.classoid = 'pg_class'::regclass::oid AND about.objsubid = a.attnum
@@ -119,7 +134,8 @@ ORDER BY a.attrelid, a.attnum
 """
 """$1: relations, $2: those of which not every column may be read.
 
-The expression of a stored column is followed by those of tables that inherit it: their rows are rows of the relation.
+The rows of tables that inherit from a relation are rows of it. So the expression of a column is followed by theirs,
+where a stored one differs. It is unknown where one of them is held exclusively, or may use a column that only it has.
 """
 
 TYPES = """
