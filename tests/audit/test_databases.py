@@ -169,6 +169,15 @@ async def test_no_record_no_answer(configured, store, run):
         assert (await gateway.query("shop", "SELECT 1 AS one")).rows == [[1]]
 
 
+async def test_a_database_without_the_audit_keeps_no_change_out_of_the_file(configured, run, tmp_path):
+    audit = f'required = false\npath = "{tmp_path / "calls.jsonl"}"'
+    async with Gateway.open(configured(audit=audit)) as gateway:
+        await run("DROP TABLE calls")
+        await gateway.announce_change("database more added by ann")
+    written = [path.read_text() for path in tmp_path.glob("calls*.jsonl")]
+    assert any("database more added by ann" in text for text in written)
+
+
 _FUNCTION = "CREATE FUNCTION change() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN {} END'"
 _TRIGGER = "CREATE TRIGGER change BEFORE INSERT ON calls FOR EACH ROW EXECUTE FUNCTION change()"
 NOT_STORED = [

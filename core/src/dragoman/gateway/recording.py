@@ -123,18 +123,19 @@ class Recorder:
     async def announce(self, event: Event, detail: str) -> None:
         """Record what happens next. Raises `InternalError` if the audit requires a record that cannot be written."""
         body, sinks = _encode_event(event, detail), self._sinks
-        try:
-            if sinks.stored is not None:
+        if sinks.stored is not None:
+            try:
                 async with asyncio.timeout(PATIENCE):
                     await sinks.stored.append(body)
-            if sinks.file is not None:
+            except DragomanError as error:
+                self._miss(event, error.message)
+            except TimeoutError:
+                self._miss(event, "the audit's database took too long")
+        if sinks.file is not None:
+            try:
                 sinks.file.append(body, _SECOND)
-        except DragomanError as error:
-            self._miss(event, error.message)
-        except TimeoutError:
-            self._miss(event, "the audit's database took too long")
-        except OSError as error:
-            self._miss(event, str(error.strerror))
+            except OSError as error:
+                self._miss(event, str(error.strerror))
 
     def note(self, event: Event, detail: str) -> None:
         """Record an event of the gateway itself. A failure is logged."""

@@ -10,7 +10,7 @@ from typing import Any
 from dragoman.config import Configuration
 from dragoman.errors import ConfigurationError, DragomanError
 
-_log = logging.getLogger("dragoman.mcp")
+_log = logging.getLogger("dragoman.mcp")  # where servers say that a configuration was applied
 _TAKEN = frozenset(
     {"databases", "default_database", "roles", "audit", "source", "sources", "warnings", "variables", "secrets"}
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from dragoman.errors import DragomanError
 from dragoman.exports import FORMATS
@@ -40,13 +41,15 @@ async def complete(
         gateway = surfaces.gateway.for_principal(principal)
         if uri is not None and uri not in {template.uri for template in surfaces.templates(principal)}:
             return Completion()
-        try:
-            candidates = await _candidates(gateway, principal, _kind_of(argument, uri), given)
-        except DragomanError as error:
-            record.outcome, candidates = error.code, ()
-        if candidates is None:  # the audit does not name an unknown argument: it may be any text
+        look = _LOOKS.get(_kind_of(argument, uri))
+        if look is None:  # the audit does not name an unknown argument: it may be any text
             return Completion()
         record.arguments = {"argument": argument, "uri": uri}
+        try:
+            candidates = await look(gateway, principal, given)
+        except DragomanError as error:
+            record.outcome = error.code
+            return Completion()
         found = _fitting(candidates, value)
         record.bytes = sum(len(each.encode()) for each in found.values)
         return found
@@ -59,35 +62,45 @@ def _kind_of(argument: str, uri: str | None) -> str:
     return {uris.QUERY.uri: "query", uris.RESULT.uri: "result", uris.EXPORT.uri: "result"}.get(uri or "", "")
 
 
-async def _candidates(
-    gateway: Gateway, principal: Principal, argument: str, given: Mapping[str, str]
-) -> Collection[str] | None:
-    """Return the values that an argument may have; None for an unknown argument."""
-    match argument:
-        case "database":
-            return gateway.names
-        case "schema":
-            return await _schemas(gateway.database(given.get("database")))
-        case "table":
-            return await _tables(gateway.database(given.get("database")), given.get("schema"))
-        case "what":
-            return reports_of(gateway, gateway.resolve_name(given.get("database")))
-        case "query":
-            return await saved_queries.visible(gateway, principal)
-        case "format":
-            return FORMATS
-        case "result":
-            return [kept.name for kept in gateway.kept.of(principal)]
-        case _:
-            return None
+async def _databases(gateway: Gateway, principal: Principal, given: Mapping[str, str]) -> Collection[str]:
+    return gateway.names
 
 
-async def _schemas(opened: OpenDatabase) -> Collection[str]:
-    return dict.fromkeys(schema for schema, _ in await _names(opened))
+async def _schemas(gateway: Gateway, principal: Principal, given: Mapping[str, str]) -> Collection[str]:
+    return dict.fromkeys(schema for schema, _ in await _names(gateway.database(given.get("database"))))
 
 
-async def _tables(opened: OpenDatabase, schema: str | None) -> Collection[str]:
-    return dict.fromkeys(name for place, name in await _names(opened) if schema in (None, place))
+async def _tables(gateway: Gateway, principal: Principal, given: Mapping[str, str]) -> Collection[str]:
+    names, schema = await _names(gateway.database(given.get("database"))), given.get("schema")
+    return dict.fromkeys(name for place, name in names if schema in (None, place))
+
+
+async def _reports(gateway: Gateway, principal: Principal, given: Mapping[str, str]) -> Collection[str]:
+    return reports_of(gateway, gateway.resolve_name(given.get("database")))
+
+
+async def _queries(gateway: Gateway, principal: Principal, given: Mapping[str, str]) -> Collection[str]:
+    return await saved_queries.visible(gateway, principal)
+
+
+async def _formats(gateway: Gateway, principal: Principal, given: Mapping[str, str]) -> Collection[str]:
+    return FORMATS
+
+
+async def _results(gateway: Gateway, principal: Principal, given: Mapping[str, str]) -> Collection[str]:
+    return [kept.name for kept in gateway.kept.of(principal)]
+
+
+_LOOKS: Final = {
+    "database": _databases,
+    "schema": _schemas,
+    "table": _tables,
+    "what": _reports,
+    "query": _queries,
+    "format": _formats,
+    "result": _results,
+}
+"""What looks for the possible values of each kind of argument."""
 
 
 async def _names(opened: OpenDatabase) -> list[tuple[str, str]]:
