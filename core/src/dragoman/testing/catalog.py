@@ -371,9 +371,11 @@ class CatalogCases(Suite):
             return  # an engine whose keys do nothing, or without keys
         try:
             async with opened_again(opened, where) as changed:
-                (told,) = (await inspect(changed, [sample.LATER]))[sample.LATER].foreign_keys
+                keys = (await inspect(changed, [sample.LATER]))[sample.LATER].foreign_keys
         finally:
             await self.alter(where, f"DROP TABLE {sample.LATER}")
+        assert len(keys) == 1, f"A table with one foreign key is reported with {len(keys)}."
+        told = keys[0]
         assert (told.on_delete, told.on_update) in {("CASCADE", each) for each in (None, "NO ACTION", "RESTRICT")}, (
             f"A foreign key ON DELETE CASCADE is reported with on_delete={told.on_delete!r} and"
             f" on_update={told.on_update!r}."
