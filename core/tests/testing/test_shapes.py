@@ -33,6 +33,9 @@ class Shape(DialectConformance):
         "a_value_is_exact[decimal_without_a_fraction]": NO_DECIMALS,
         "a_value_is_exact[long_decimal]": NO_DECIMALS,
         "a_value_is_exact[decimal_of_38_digits]": NO_DECIMALS,
+        "a_value_is_exact[negative_decimal]": NO_DECIMALS,
+        "a_value_is_exact[small_decimal]": NO_DECIMALS,
+        "a_value_is_exact[zero_decimal]": NO_DECIMALS,
         "a_value_is_exact[unsigned_64_bit_integer]": NO_DECIMALS,
         "a_value_is_exact[true]": NO_BOOLEANS,
         "a_value_is_exact[false]": NO_BOOLEANS,
@@ -55,7 +58,8 @@ OVERRIDES = {
     "unlimited": """
     first_two = "SELECT id FROM kit_track ORDER BY id FETCH FIRST 2 ROWS ONLY"
     gaps = Shape.gaps | dict.fromkeys(
-        ("a_value_is_exact[binary]", "a_value_is_exact[long_binary]"), never("sqlglot reads no X'00' as Oracle's")
+        (f"a_value_is_exact[{each}binary]" for each in ("", "empty_", "long_")),
+        never("sqlglot reads no X'00' as Oracle's"),
     )
 """
 }
