@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 import re
 import sqlite3
+import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
@@ -84,13 +85,21 @@ class Connection:
     def __init__(self, inner: sqlite3.Connection, send: Callable[[str, Sequence[Any]], Sent]) -> None:
         self.inner = inner
         self.send = send
-        self.interrupt, self.close, self.commit = inner.interrupt, inner.close, inner.commit
+        self.interrupt, self.commit = inner.interrupt, inner.commit
+        self.busy = threading.Lock()
 
     def cursor(self) -> "Connection":
         return self
 
     def execute(self, sql: str, values: Sequence[Any] = ()) -> sqlite3.Cursor:
-        return self.inner.execute(*self.send(sql, values))
+        with self.busy:
+            return self.inner.execute(*self.send(sql, values))
+
+    def close(self) -> None:
+        """End what still runs in another thread, then close: SQLite crashes if it is closed meanwhile."""
+        while not self.busy.acquire(timeout=0.02):
+            self.interrupt()
+        self.inner.close()
 
 
 def tokens(sql: str):
