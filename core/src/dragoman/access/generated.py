@@ -27,9 +27,9 @@ def leave_out_telling(
 def _is_made_of(column: TableColumn, names: Collection[str]) -> bool:
     """Return whether the expression of a generated column may name one of them, regardless of case and quotes."""
     text = column.generated
-    if text is None or text == UNKNOWN_EXPRESSION:
-        return text is not None
-    return any(_pattern(name).search(text) for name in names if name != column.name)
+    if text is None:
+        return False
+    return text == UNKNOWN_EXPRESSION or any(_pattern(name).search(text) for name in names if name != column.name)
 
 
 def _pattern(name: str) -> re.Pattern[str]:

@@ -96,30 +96,31 @@ The last columns: whether every column may be read, and whether the relation is 
 """
 
 COLUMNS = f"""
-WITH RECURSIVE part (whole, oid) AS (
+WITH RECURSIVE locked AS {_LOCKED},
+  part (whole, oid) AS (
     SELECT inhparent, inhrelid FROM pg_inherits WHERE inhparent = ANY($1::oid[])
     UNION SELECT part.whole, below.inhrelid FROM part JOIN pg_inherits AS below ON below.inhparent = part.oid),
   computed AS (
-    SELECT part.whole, part.oid, a.attname, part.oid IN {_LOCKED} AS locked,
-      CASE WHEN part.oid NOT IN {_LOCKED} THEN pg_get_expr(d.adbin, d.adrelid, true) END AS expression,
-      CASE WHEN part.whole NOT IN {_LOCKED} THEN pg_get_expr(own.adbin, own.adrelid, true) END AS of_whole
+    SELECT part.whole, part.oid, a.attname, part.oid IN (TABLE locked) AS is_locked,
+      CASE WHEN part.oid NOT IN (TABLE locked) THEN pg_get_expr(d.adbin, d.adrelid, true) END AS expression,
+      CASE WHEN part.whole NOT IN (TABLE locked) THEN pg_get_expr(own.adbin, own.adrelid, true) END AS of_whole
     FROM part JOIN pg_attribute AS a ON a.attrelid = part.oid AND a.attgenerated = 's' AND NOT a.attisdropped
     JOIN pg_attrdef AS d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
     JOIN pg_attribute AS b ON b.attrelid = part.whole AND b.attname = a.attname AND b.attnum > 0
     LEFT JOIN pg_attrdef AS own ON own.adrelid = b.attrelid AND own.adnum = b.attnum AND b.attgenerated <> ''),
   otherwise AS (
     SELECT whole, attname, pg_catalog.string_agg(DISTINCT expression, ', '::text) AS expressions,
-      pg_catalog.bool_or(locked OR EXISTS (
+      pg_catalog.bool_or(is_locked OR EXISTS (
         SELECT FROM pg_attribute AS more
         WHERE more.attrelid = computed.oid AND more.attnum > 0 AND NOT more.attisdropped
           AND NOT EXISTS (
-          SELECT FROM pg_attribute AS same WHERE same.attrelid = whole AND same.attname = more.attname)
+            SELECT FROM pg_attribute AS same WHERE same.attrelid = whole AND same.attname = more.attname)
       )) AS unknown
-    FROM computed WHERE locked OR expression IS DISTINCT FROM of_whole GROUP BY whole, attname)
+    FROM computed WHERE is_locked OR expression IS DISTINCT FROM of_whole GROUP BY whole, attname)
 SELECT a.attrelid, a.attnum, a.attname::text, a.atttypid, a.atttypmod, a.attnotnull,
   a.attgenerated <> '' OR otherwise.attname IS NOT NULL, a.attidentity::text, about.description,
-  CASE WHEN otherwise.unknown OR a.attgenerated <> '' AND a.attrelid IN {_LOCKED} THEN '{UNKNOWN}'
-    WHEN a.attrelid NOT IN {_LOCKED} THEN nullif(pg_catalog.concat_ws(', '::text,
+  CASE WHEN otherwise.unknown OR a.attgenerated <> '' AND a.attrelid IN (TABLE locked) THEN '{UNKNOWN}'
+    WHEN a.attrelid NOT IN (TABLE locked) THEN nullif(pg_catalog.concat_ws(', '::text,
       CASE WHEN a.attgenerated <> '' OR otherwise.attname IS NULL THEN pg_get_expr(d.adbin, d.adrelid, true) END,
       otherwise.expressions), ''::text)
     ELSE otherwise.expressions END
