@@ -8,6 +8,7 @@ import logging
 import os
 import time
 from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
+from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any, cast
 
@@ -100,13 +101,7 @@ class Recorder:
             self._observe(call)
 
     async def _store(self, stored: StoredAudit, call: CallRecord, body: bytes) -> None:
-        try:
-            async with asyncio.timeout(PATIENCE):
-                call.audit = str(await stored.append(body))
-        except DragomanError as error:
-            self._miss_call(call, error.message)
-        except TimeoutError:
-            self._miss_call(call, "the audit's database took too long")
+        call.audit = await _append(stored, body, partial(self._miss_call, call))
 
     def _observe(self, call: CallRecord) -> None:
         self.metrics.observe(call)
@@ -124,13 +119,7 @@ class Recorder:
         """Record what happens next. Raises `InternalError` if the audit requires a record that cannot be written."""
         body, sinks = _encode_event(event, detail), self._sinks
         if sinks.stored is not None:
-            try:
-                async with asyncio.timeout(PATIENCE):
-                    await sinks.stored.append(body)
-            except DragomanError as error:
-                self._miss(event, error.message)
-            except TimeoutError:
-                self._miss(event, "the audit's database took too long")
+            await _append(sinks.stored, body, partial(self._miss, event))
         if sinks.file is not None:
             try:
                 sinks.file.append(body, _SECOND)
@@ -241,6 +230,18 @@ class Recorder:
             for name, value in given.items()
             if name not in hidden and value is not None and _is_argument(name, value, call.known)
         } or None
+
+
+async def _append(stored: StoredAudit, body: bytes, miss: Callable[[str], None]) -> str:
+    """Append a record to the audit's database. Return its place, or "" after `miss` was told why there is none."""
+    try:
+        async with asyncio.timeout(PATIENCE):
+            return str(await stored.append(body))
+    except DragomanError as error:
+        miss(error.message)
+    except TimeoutError:
+        miss("the audit's database took too long")
+    return ""
 
 
 def _is_argument(name: str, value: Any, known: Collection[str] | None) -> bool:
