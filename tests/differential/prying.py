@@ -6,16 +6,15 @@ Names are used again for other things on purpose: those of tables for members of
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import chain
 from random import Random
 from typing import Any, TypeVar
 
+from interference import HIDDEN, NUMBERS, TEXTS
+
 T = TypeVar("T")
-VISIBLE = {
-    "orders": ("id", "tenant", "customer_id", "total", "note"),
-    "customers": ("id", "name", "email", "age", "born"),
-    "accounts": ("id", "holder", "email", "born", "iban", "balance"),
-}
-SECRETS = ("secret", "ssn", "pin", "amount")
+VISIBLE = {table: (*NUMBERS[table], *TEXTS[table]) for table in NUMBERS}
+SECRETS = (*chain.from_iterable(HIDDEN.values()), "amount")
 TABLES = (*VISIBLE, *VISIBLE, "salaries")
 MEMBERS = (*VISIBLE, "salaries", "q", "r")
 

@@ -1,6 +1,6 @@
 """Two databases that differ only in what a caller does not see answer it alike, whatever it asks by whatever tool."""
 
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 
 import apsw
@@ -99,36 +99,44 @@ INSERT INTO salaries VALUES (1, 5);
 """
 
 
+@asynccontextmanager
+async def opened(parent, roles, make, *scripts):
+    """Open a gateway with these roles over a file of each script, which `make` runs."""
+    async with AsyncExitStack() as stack:
+        boxes = []
+        for number, sql in enumerate(scripts):
+            folder = parent / str(number)
+            folder.mkdir(parents=True)
+            make(folder / "shop.db", sql)
+            (folder / "dragoman.toml").write_text(roles)
+            configuration = load(folder / "dragoman.toml", environ={}, folder=folder)
+            boxes.append(Toolbox(await stack.enter_async_context(Gateway.open(configuration))))
+        yield boxes
+
+
+def make_sqlite(path, sql):
+    connection = apsw.Connection(str(path))
+    connection.execute(sql)
+    connection.close()
+
+
+def make_duckdb(path, sql):
+    with duckdb.connect(path) as connection:
+        connection.execute(sql)
+
+
 @pytest.fixture
 async def twins(tmp_path):
     """Two shops with the same visible part."""
-    async with AsyncExitStack() as stack:
-        boxes = []
-        for name, sql in (("one", SEEN), ("other", SEEN + HIDDEN)):
-            folder = tmp_path / name
-            folder.mkdir()
-            connection = apsw.Connection(str(folder / "shop.db"))
-            connection.execute(sql)
-            connection.close()
-            (folder / "dragoman.toml").write_text(ROLES)
-            configuration = load(folder / "dragoman.toml", environ={}, folder=folder)
-            boxes.append(Toolbox(await stack.enter_async_context(Gateway.open(configuration))))
+    async with opened(tmp_path, ROLES, make_sqlite, SEEN, SEEN + HIDDEN) as boxes:
         yield boxes
 
 
 @pytest.fixture
 async def twins_on_duckdb(tmp_path):
     """Two DuckDB files with the same visible part."""
-    async with AsyncExitStack() as stack:
-        boxes = []
-        for name, sql in (("one", TABLES + ACCOUNTS), ("other", TABLES + ACCOUNTS + COLUMNS_HIDDEN)):
-            folder = tmp_path / name
-            folder.mkdir()
-            with duckdb.connect(folder / "shop.db") as connection:
-                connection.execute(sql)
-            (folder / "dragoman.toml").write_text(ON_DUCKDB)
-            configuration = load(folder / "dragoman.toml", environ={}, folder=folder)
-            boxes.append(Toolbox(await stack.enter_async_context(Gateway.open(configuration))))
+    seen = TABLES + ACCOUNTS
+    async with opened(tmp_path / "duckdb", ON_DUCKDB, make_duckdb, seen, seen + COLUMNS_HIDDEN) as boxes:
         yield boxes
 
 

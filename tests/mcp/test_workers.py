@@ -170,9 +170,8 @@ async def test_an_exported_file_is_fetched_over_every_connection(serve: Serve, t
 
 async def test_a_host_that_is_the_address_of_the_connection_is_accepted_in_every_worker(serve: Serve, tmp_path: Path):
     async with serve(tmp_path, 'host = "0.0.0.0"\ntoken = "hush"') as (_, url, _):
-        own = url.replace(
-            "0.0.0.0", "127.0.0.2"
-        )  # no name of loopback: the connection's address alone says that it is ours
+        # No name of loopback: the connection's address alone says that it is ours.
+        own = url.replace("0.0.0.0", "127.0.0.2")
         for _ in range(8):
             async with httpx2.AsyncClient(headers={**JSON, "authorization": "Bearer hush"}) as client:
                 message = {"jsonrpc": "2.0", "method": "resources/list", "id": 1}
