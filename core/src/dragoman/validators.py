@@ -84,6 +84,8 @@ _KINDS = ("relations", "other_names", "calls", "operators", "types", "others")
 
 def _name_once(named: Sequence[Any]) -> tuple[Any, ...]:
     """Drop names that differ only in their place, and keep the first of them."""
+    if len(named) < 2:  # as in most statements
+        return tuple(named)
     first: dict[Any, Any] = {}
     for each in named:
         first.setdefault(each._replace(offset=None), each)

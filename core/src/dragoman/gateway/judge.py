@@ -163,10 +163,17 @@ class Judge:
             return await self._offload.call(len(statement.text), read, self._dialect, statement)
 
     async def _holds(self, verdict: _Verdict) -> bool:
+        # Few databases have a validator with a state, and a deadline takes longer than all the rest of this.
+        if self._changing and not await self._has_states(verdict.states):
+            return False
+        return verdict.version is None or verdict.version == (await self._catalog.snapshot()).version
+
+    async def _has_states(self, states: Sequence[object]) -> bool:
+        """Return whether the validators' states are these, until the database's deadline."""
         try:
-            # Every repeated statement passes here, and `within` would be one more call.
+            # Repeated statements pass here, and `within` would be one more call.
             async with asyncio.timeout(self._database.timeout + GRACE):
-                for validator, state in zip(self._changing, verdict.states, strict=True):
+                for validator, state in zip(self._changing, states, strict=True):
                     try:
                         now = await validator.state()
                     except Exception as error:
@@ -175,7 +182,7 @@ class Judge:
                         return False
         except TimeoutError:
             raise late(self._database.timeout) from None
-        return verdict.version is None or verdict.version == (await self._catalog.snapshot()).version
+        return True
 
     async def _state(self, validator: Validator) -> object:
         """Return the state that its verdicts depend on. It may query the database, so it has a deadline."""
