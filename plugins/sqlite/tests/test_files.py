@@ -139,6 +139,7 @@ async def test_a_file_that_is_no_database_is_a_clear_error_without_its_path(benc
         assert error.suggestion
         assert "bad.db" not in str(error.as_dict())
         assert str(bench.folder) not in str(error.as_dict())
+    assert len({error.suggestion for error in errors}) == 1  # the catalog's error names the same cause
 
 
 @pytest.mark.parametrize("name", ["a\0b.db", "a\udcff.db", "x" * 300])

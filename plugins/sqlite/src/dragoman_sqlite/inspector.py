@@ -38,6 +38,7 @@ from dragoman_sqlite.files import file_of
 from dragoman_sqlite.quoting import quote_name
 from dragoman_sqlite.sampling import sample
 from dragoman_sqlite.tables import Facts, build, group_names
+from dragoman_sqlite.worker.failures import UNREACHABLE
 
 T = TypeVar("T")
 
@@ -186,9 +187,11 @@ class _Opened:
                 self._connection.interrupt()
 
     def _failure(self, error: sqlite3.Error) -> ConnectionFailed:
+        told = apsw.exception_for(getattr(error, "sqlite_errorcode", apsw.SQLITE_ERROR))
+        why = f"{error}", "Check the configured file; if it is being written to, try again."
+        cause, remedy = UNREACHABLE.get(type(told), why)
         return ConnectionFailed(
-            f"The catalog of the database {self._name!r} cannot be read: {error}.",
-            suggestion="Check the configured file; if it is being written to, try again.",
+            f"The catalog of the database {self._name!r} cannot be read: {cause}.", suggestion=remedy
         )
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from typing import Final
 
 import apsw
 from dragoman import DragomanError
@@ -23,7 +25,7 @@ _BINDINGS = re.compile(r".*statement uses (\d+) and there are (\d+) supplied")
 _NOT_FOUND = {"table": "TableNotFound", "column": "ColumnNotFound"}
 _LOCKED = ("it is locked by another process", "Try again when the other process has finished writing.")
 _DAMAGED = ("its file is damaged", "Its owner may learn more from PRAGMA integrity_check.")
-_UNREACHABLE: dict[type[Exception], tuple[str, str]] = {
+UNREACHABLE: Final[Mapping[type[Exception], tuple[str, str]]] = {
     apsw.BusyError: _LOCKED,
     apsw.CantOpenError: (
         "its file cannot be opened",
@@ -40,6 +42,7 @@ _UNREACHABLE: dict[type[Exception], tuple[str, str]] = {
         "Have its owner open it once with a program that may write, which completes or undoes that write.",
     ),
 }
+"""For errors that are the file's: what is wrong with the database, and what to do."""
 _TOO_LARGE = (apsw.NoMemError, apsw.FullError, MemoryError)
 
 
@@ -74,7 +77,7 @@ def describe_failure(error: Exception, sql: str, *, late: bool, cancelled: bool,
                 "The query needs more memory than a query may take.",
                 "Make its values or intermediate results smaller.",
             )
-        case _ if unreachable := _UNREACHABLE.get(type(error)):
+        case _ if unreachable := UNREACHABLE.get(type(error)):
             return Failed("ConnectionFailed", *unreachable)
         case apsw.Error():
             return Failed("QueryError", f"{error}")
