@@ -7,6 +7,8 @@ from dragoman.sql.lexicon import Lexicon
 
 DIALECT = Dialect(name="any", contract=1, sqlglot="postgres", lexicon=Lexicon(colon_casts=True))
 OUT = [
+    "nextval('secret.numbers')",
+    "nextval('\"secret\".numbers') + 1",
     "nextval('secret.numbers'::regclass)",
     "'calm'::secret.mood",
     "secret.f(x) > 0",
@@ -17,6 +19,8 @@ OUT = [
     "o.secret::secret.t",
 ]
 IN = [
+    "nextval('sales.numbers')",
+    "concat('www.example.com', 1)",
     "nextval('sales.numbers'::regclass)",
     "'calm'::sales.mood",
     "sales.f(x)",

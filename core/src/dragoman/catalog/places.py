@@ -27,8 +27,8 @@ HIDDEN = "(hidden)"
 """Stands in an error of the database for a name that its reader may not know."""
 UNKNOWN = "unknown"
 """Stands for a type that its reader may not know."""
-_VALUE = re.compile(r"'(?:[^']|'')*'(?!::reg)")
-"""A text that is not a name, unlike the one in 'sales.orders'::regclass."""
+_VALUE = re.compile(r"(?<!(?:next|curr)val\()'(?:[^']|'')*'(?!::reg)")
+"""A text that is not a name, unlike those in nextval('sales.numbers') and 'sales.orders'::regclass."""
 _BARE = r"[^\W\d][\w$]*"
 _TELLING = frozenset({"21", "22", "53", "54", "57"})
 """SQLSTATE classes of `QueryError`s whose message is about values and resources, and never names a relation."""
