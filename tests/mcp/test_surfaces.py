@@ -150,6 +150,46 @@ async def test_a_client_that_does_not_read_is_given_up(toolbox: Any, monkeypatch
             assert [event async for event in heard] == []
 
 
+@pytest.fixture
+def asked(toolbox: Any, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The addresses of which it was asked whether a caller may read them, which a caller may."""
+    asked: list[str] = []
+    monkeypatch.setattr(toolbox.surfaces, "may_read", lambda uri, principal: asked.append(uri) or True)
+    monkeypatch.setattr(subscriptions, "CHECK", 3600)
+    return asked
+
+
+async def test_a_change_of_a_schema_is_checked_once_and_told_for_each_of_its_addresses(
+    toolbox: Any, asked: list[str]
+) -> None:
+    addresses = ["schema://a", *(f"schema://{name}/main/t{number}" for number in range(40) for name in "ab")]
+    async with Client(build(toolbox)) as client, client.listen(resource_subscriptions=addresses) as heard:
+        asked.clear()
+        for name in "abba":  # before the stream has its turn
+            toolbox.surfaces.changes.tell(Change("resource", f"schema://{name}"))
+        with anyio.fail_after(30):
+            told = [await anext(heard) for _ in addresses]
+        assert sorted(event.uri for event in told if isinstance(event, ResourceUpdated)) == sorted(addresses)
+        assert asked == ["schema://a", "schema://b"]
+
+
+async def test_of_many_addresses_the_first_hundred_are_looked_at(toolbox: Any, asked: list[str]) -> None:
+    addresses = [f"schema://a/main/t{number}" for number in range(5000)]
+    async with Client(build(toolbox)) as client, client.listen(resource_subscriptions=addresses) as heard:
+        assert heard.honored.resource_subscriptions == addresses[: subscriptions.MAX_ADDRESSES] == asked
+
+
+async def test_what_others_listen_to_fills_nobodys_stream(toolbox: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(subscriptions, "MAX_WAITING", 3)
+    changes = toolbox.surfaces.changes
+    async with Client(build(toolbox)) as client, client.listen(resources_list_changed=True) as heard:
+        for number in range(10):  # before the stream has its turn
+            changes.tell(Change("resource", f"schema://{number}"))
+        changes.tell(Change("resources"))
+        with anyio.fail_after(30):
+            assert isinstance(await anext(heard), ResourcesListChanged)
+
+
 async def test_there_are_only_so_many_streams(toolbox: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(subscriptions, "MAX_STREAMS", 1)
     async with Client(build(toolbox)) as client, client.listen(tools_list_changed=True):

@@ -279,7 +279,8 @@ async def test_a_changed_schema_is_told_to_those_who_watch_it_and_is_read_anew(
         changes = Changes(toolbox.gateway, period=0.005)
         heard: asyncio.Queue[Change] = asyncio.Queue()
         told = None
-        with changes.listening(heard.put_nowait), changes.watching(["schema://shop", "schema://nowhere"]):
+        tables = [f"schema://shop/main/late{number}" for number in range(100)]
+        with changes.listening(heard.put_nowait), changes.watching(["schema://shop", *tables, "schema://nowhere"]):
             with sqlite3.connect(tmp_path / "shop.db") as connection:
                 # The first look may come before or behind the first change.
                 for number in range(100):
@@ -292,4 +293,5 @@ async def test_a_changed_schema_is_told_to_those_who_watch_it_and_is_read_anew(
                         continue
             connection.close()
         assert told == Change("resource", "schema://shop")
+        assert heard.empty(), "a schema is told once, however many of its tables are watched"
         assert "late0" in await _read(toolbox, "schema://shop")

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection, Coroutine
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterator, Mapping
 from contextlib import ExitStack
+from dataclasses import replace
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -28,7 +31,7 @@ from mcp.shared.exceptions import MCPError
 from dragoman.errors import DragomanError
 from dragoman.mcp.refusals import Refused
 from dragoman.model import LOCAL
-from dragoman.tools.surfaces import Change
+from dragoman.tools.surfaces import Change, uris
 
 if TYPE_CHECKING:
     from mcp.server.session import ServerSession
@@ -39,7 +42,7 @@ if TYPE_CHECKING:
 
 LOGGER = logging.getLogger("dragoman.mcp")
 MAX_ADDRESSES = 100
-"""The number of resources that one client may listen to."""
+"""The number of resources that one client may listen to. Of more, the first ones count."""
 
 MAX_STREAMS = 1024
 MAX_WAITING = 1024
@@ -47,6 +50,11 @@ MAX_WAITING = 1024
 CHECK = 2.0
 """Seconds between two checks whether a client may still listen. It is also checked before every notification."""
 
+_LISTS: Mapping[str, Callable[[], ServerEvent]] = {
+    "tools": ToolsListChanged,
+    "prompts": PromptsListChanged,
+    "resources": ResourcesListChanged,
+}
 Context = ServerRequestContext[Any, Any]
 Again = Callable[[Context], Awaitable["Principal"]]
 """Returns the sender of a request, by the present configuration. Raises `Refused`."""
@@ -56,14 +64,15 @@ class _Stream:
     """One client that listens, as long as it may: the bus of its own handler.
 
     It ends when the client would no longer be admitted, when a database it saw no longer exists for it, or when it may
-    no longer read one of its `addresses`. `again`: returns the client, by the present configuration. Raises `Refused`.
+    no longer read one of its `addresses`, which are kept under those of their schemas: one check and one change concern
+    all addresses of a schema. `again`: returns the client, by the present configuration. Raises `Refused`.
     """
 
     def __init__(
         self,
         surfaces: Surfaces,
         principal: Principal,
-        addresses: Collection[str],
+        addresses: Mapping[str, Collection[str]],
         again: Callable[[], Awaitable[Principal]],
     ) -> None:
         self._surfaces = surfaces
@@ -85,6 +94,8 @@ class _Stream:
         return stack.close
 
     def _note(self, change: Change) -> None:
+        if change.kind == "resource" and change.uri not in self._addresses:
+            return
         try:
             self._noted.put_nowait(change)
         except asyncio.QueueFull:
@@ -93,22 +104,32 @@ class _Stream:
     async def _tell(self, listener: Callable[[ServerEvent], None]) -> None:
         try:
             while True:
-                change = await self._next()
+                changes = await self._next()
                 if not await self._may_listen():
                     LOGGER.info("a stream of changes ends: its client may not listen any more")
                     return
-                if change is not None:
-                    listener(_event(change))
+                for event in self._events(changes):
+                    listener(event)
         finally:
             self.handler.close()
 
-    async def _next(self) -> Change | None:
-        """Return the next change; None when it is time to check."""
+    async def _next(self) -> Collection[Change]:
+        """Return the next changes, each once; none when it is time to check."""
         try:
             async with asyncio.timeout(CHECK):
-                return await self._noted.get()
+                changes = {await self._noted.get(): None}
         except TimeoutError:
-            return None
+            return ()
+        while not self._noted.empty():
+            changes[self._noted.get_nowait()] = None
+        return changes
+
+    def _events(self, changes: Collection[Change]) -> Iterator[ServerEvent]:
+        for change in changes:
+            if change.kind == "resource":
+                yield from (ResourceUpdated(uri=uri) for uri in self._addresses[change.uri])
+            else:
+                yield _LISTS[change.kind]()
 
     async def _may_listen(self) -> bool:
         try:
@@ -120,18 +141,6 @@ class _Stream:
             )
         except (Refused, DragomanError):
             return False
-
-
-def _event(change: Change) -> ServerEvent:
-    match change.kind:
-        case "tools":
-            return ToolsListChanged()
-        case "prompts":
-            return PromptsListChanged()
-        case "resources":
-            return ResourcesListChanged()
-        case "resource":
-            return ResourceUpdated(uri=change.uri)
 
 
 class Subscriptions:
@@ -152,14 +161,16 @@ class Subscriptions:
         """Answer `subscriptions/listen`. Nothing that the caller may not read is promised."""
         asked = params.notifications.resource_subscriptions or []
         principal = self._who(context)
-        may = [uri for uri in dict.fromkeys(asked) if self._surfaces.may_read(uri, principal)][:MAX_ADDRESSES]
+        first = islice(dict.fromkeys(asked), MAX_ADDRESSES)
+        may = [uri for uri in first if self._surfaces.may_read(uri, principal)]
         promised = params.notifications.model_copy(update={"resource_subscriptions": may or None})
         if len(self._streams) >= MAX_STREAMS:
             raise MCPError(types.INTERNAL_ERROR, "Subscription limit reached")
-        handler = _Stream(self._surfaces, principal, may, lambda: self._ask(context)).handler
+        addresses = _group(may)
+        handler = _Stream(self._surfaces, principal, addresses, lambda: self._ask(context)).handler
         self._streams.add(handler)
         try:
-            with self._surfaces.changes.watching(may):
+            with self._surfaces.changes.watching(addresses):
                 return await handler(context, params.model_copy(update={"notifications": promised}))
         finally:
             self._streams.discard(handler)
@@ -227,13 +238,18 @@ class _Connection:
         return types.EmptyResult()
 
     def _note(self, change: Change) -> None:
-        if change.kind != "resource" or self._may_hear_of(change.uri):
-            task = asyncio.create_task(self._send(change))
+        for each in self._parts(change):
+            task = asyncio.create_task(self._send(each))
             self._sending.add(task)
             task.add_done_callback(self._sending.discard)
 
-    def _may_hear_of(self, uri: str) -> bool:
-        return uri in self._addresses and self._surfaces.may_read(uri, self._principal)
+    def _parts(self, change: Change) -> Collection[Change]:
+        """Return what the client hears of a change: one change for each address of its own."""
+        if change.kind != "resource":
+            return (change,)
+        if not self._surfaces.may_read(change.uri, self._principal):
+            return ()
+        return [replace(change, uri=uri) for uri in self._addresses if uris.whole(uri) == change.uri]
 
     async def _send(self, change: Change) -> None:
         session = self._session
@@ -248,3 +264,11 @@ class _Connection:
             await sends[change.kind]()
         except (anyio.BrokenResourceError, anyio.ClosedResourceError):
             LOGGER.debug("the client that listened for a change is gone")
+
+
+def _group(addresses: Collection[str]) -> Mapping[str, list[str]]:
+    """Return addresses by those of their schemas."""
+    found = defaultdict[str, list[str]](list)
+    for uri in addresses:
+        found[uris.whole(uri)].append(uri)
+    return found

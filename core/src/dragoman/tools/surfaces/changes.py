@@ -28,7 +28,7 @@ _log = logging.getLogger(__name__)
 class Change:
     """A list has changed, or the content of a resource, whose address is `uri`.
 
-    `owner`: whose it is; None: everybody's.
+    The address of a schema stands for its tables, too. `owner`: whose it is; None: everybody's.
     """
 
     kind: Literal["tools", "resources", "prompts", "resource"]
@@ -135,17 +135,19 @@ class Changes:
 
     def watch(self, uri: str) -> None:
         """Check the schema behind an address, until `leave`."""
-        self._watched[uri] += 1
-        name = _database(uri)
+        self._watched[uris.whole(uri)] += 1
+        name = uris.database(uri)
         if name in self._gateway.names and name not in self._tasks:
             self._tasks[name] = asyncio.create_task(self._look(name))
 
     def leave(self, uri: str) -> None:
         """Undo one `watch`."""
-        self._watched -= Counter([uri])
-        name = _database(uri)
-        if name in self._tasks and not any(_database(other) == name for other in self._watched):
-            self._tasks.pop(name).cancel()
+        whole, name = uris.whole(uri), uris.database(uri)
+        self._watched[whole] -= 1
+        if not self._watched[whole]:
+            del self._watched[whole]
+            if name in self._tasks:
+                self._tasks.pop(name).cancel()
 
     async def _look(self, name: str) -> None:
         before, took = await self._mark(name)
@@ -154,8 +156,7 @@ class Changes:
             after, took = await self._mark(name)
             if after is not None and before is not None and after != before:
                 await self._refresh(name)
-                for uri in [uri for uri in self._watched if _database(uri) == name]:
-                    self.tell(Change("resource", uri))
+                self.tell(Change("resource", uris.expand(uris.SCHEMA, database=name)))
             before = after or before
 
     async def _mark(self, name: str) -> tuple[str | None, float]:
@@ -186,9 +187,3 @@ def _mark(folder: Path | None, pattern: str) -> Mark:
             state = path.stat()
             found.add((path.name, state.st_mtime_ns, state.st_size))
     return found
-
-
-def _database(uri: str) -> str:
-    """Return the database whose schema an address means; empty if it means none."""
-    found = uris.match(uri)
-    return found[1]["database"] if found is not None and found[0] in (uris.SCHEMA, uris.TABLE) else ""

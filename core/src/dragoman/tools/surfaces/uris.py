@@ -60,6 +60,14 @@ REPORT = Template(
 TEMPLATES = (SCHEMA, TABLE, RESULT, EXPORT, QUERY, REPORT)
 
 
+def _pattern(template: Template) -> re.Pattern[str]:
+    parts = enumerate(_VARIABLE.split(template.uri))
+    return re.compile("".join(f"(?P<{part}>[^/?#]+)" if number % 2 else re.escape(part) for number, part in parts))
+
+
+_PATTERNS = tuple((template, _pattern(template)) for template in TEMPLATES)
+
+
 def expand(template: Template, **values: str) -> str:
     """Return the address of a template with these values."""
     return _VARIABLE.sub(lambda match: quote(values[match[1]], safe=""), template.uri)
@@ -71,11 +79,19 @@ def match(uri: str) -> tuple[Template | Resource, Mapping[str, str]] | None:
         return None
     if uri == DATABASES.uri:
         return DATABASES, {}
-    for template in TEMPLATES:
-        pattern = "".join(
-            f"(?P<{part}>[^/?#]+)" if number % 2 else re.escape(part)
-            for number, part in enumerate(_VARIABLE.split(template.uri))
-        )
-        if found := re.fullmatch(pattern, uri):
+    for template, pattern in _PATTERNS:
+        if found := pattern.fullmatch(uri):
             return template, {name: unquote(value) for name, value in found.groupdict().items()}
     return None
+
+
+def database(uri: str) -> str:
+    """Return the database whose schema an address means; empty if it means none."""
+    found = match(uri)
+    return found[1]["database"] if found is not None and found[0] in (SCHEMA, TABLE) else ""
+
+
+def whole(uri: str) -> str:
+    """Return the address of the schema that an address is a part of. Any other address stands for itself."""
+    name = database(uri)
+    return expand(SCHEMA, database=name) if name else uri
