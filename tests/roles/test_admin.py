@@ -99,6 +99,7 @@ async def test_a_database_is_added_changed_and_removed_and_survives_a_restart(se
         ("add_database", {"name": "other", "url": "sqlite:///shop.db", "roles": ["operator"]}),
         ("edit_database", {"name": "more", "description": "changed"}),
         ("remove_database", {"name": "more"}),
+        ("reload", {}),
     ],
 )
 async def test_a_change_that_cannot_be_recorded_is_not_made(
@@ -108,11 +109,13 @@ async def test_a_change_that_cannot_be_recorded_is_not_made(
         await ask(toolbox, "add_database", ADMIN, name="more", url="sqlite:///shop.db", roles=["operator"])
         kept = (shop / "state" / "databases.json").read_text()
         listed = await ask(toolbox, "list_databases", ADMIN)
+        (shop / "dragoman.toml").write_text(SETTINGS + '[databases.third]\nurl = "sqlite:///shop.db"\n')
         (shop / "audit").rename(shop / "elsewhere")
         assert (await ask(toolbox, tool, ADMIN, **arguments))["error"]["code"] == "INTERNAL_ERROR"
         (shop / "elsewhere").rename(shop / "audit")
         assert (shop / "state" / "databases.json").read_text() == kept
         assert await ask(toolbox, "list_databases", ADMIN) == listed
+        assert toolbox.gateway.names == ("shop", "more")
     noted = [each.detail for each in records(shop / "audit" / "calls.jsonl") if each.event == "change"]
     assert noted == ["database more added by root"]
 
@@ -227,3 +230,5 @@ async def test_reload_takes_the_file_as_it_is_now(serve: Serve, shop: Path):
         error = (await ask(toolbox, "reload", ADMIN))["error"]
         assert "databases.third.url" in error["message"]
         assert toolbox.gateway.names == ("shop", "third")
+    noted = [each.detail for each in records(shop / "audit" / "calls.jsonl") if each.event == "change"]
+    assert noted == ["configuration reloaded by root"]

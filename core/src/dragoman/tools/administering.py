@@ -58,7 +58,8 @@ async def remove_database(call: ToolCall) -> Body:
 
 async def reload(call: ToolCall) -> Body:
     """Apply the configuration file as it is now."""
-    return Body({"changed": list(await _translate_errors(_administration(call).reload()))})
+    work = _administration(call).reload(f"configuration reloaded by {call.principal.name}")
+    return Body({"changed": list(await _translate_errors(work))})
 
 
 async def _change(call: ToolCall, admin: Administration, edit: Callable[[State], None], what: str) -> tuple[str, ...]:

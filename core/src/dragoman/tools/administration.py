@@ -48,12 +48,13 @@ class Administration:
         assert folder is not None  # otherwise these tools do not exist
         return folder
 
-    async def reload(self) -> tuple[str, ...]:
+    async def reload(self, detail: str) -> tuple[str, ...]:
         """Apply the configuration as it is now.
 
-        If it raises `ConfigurationError` or `DialectError`, nothing has changed.
+        `detail`: what the audit says of it. If it raises `ConfigurationError`, `DialectError` or `InternalError`,
+        nothing has changed.
         """
-        return await self._take(self._reread)
+        return await self._take(self._reread, partial(self.gateway.announce_change, detail))
 
     async def change(self, edit: Callable[[State], None], detail: str) -> tuple[str, ...]:
         """Keep an edited state and apply it. Raises `DragomanError`s.
