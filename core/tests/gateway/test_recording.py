@@ -24,6 +24,7 @@ from dragoman import (
 from dragoman.audit import AuditFile, Record, records, verify_files
 from dragoman.config import Audit, Configuration, Server
 from dragoman.gateway import recording
+from dragoman.kept import store
 from dragoman.tools import Toolbox
 from dragoman.tools.surfaces import complete
 
@@ -109,6 +110,47 @@ async def test_calls_that_find_the_queue_full_have_their_record(shop: Database, 
     refused = sum(isinstance(answer, Busy) for answer in answers)
     assert refused == 2
     assert sorted(record.outcome for record in recorded()) == ["BUSY", "BUSY", "ok", "ok"]
+
+
+STATEMENTS = {
+    "execute_query": {},
+    "explain_query": {},
+    "execute_query and keep": {"keep": "kept"},
+    "execute_query and keep under a name that is refused": {"keep": "pg_kept"},
+    "execute_query with parameters that are refused": {"params": 7},
+    "export_result": {},
+    "save_query": {"name": "saved"},
+}
+
+
+@pytest.mark.parametrize("sql", ["DROP TABLE orders", "SELECT * FROM nowhere", "SELECT 1", "no SQL"])
+@pytest.mark.parametrize("way", STATEMENTS)
+async def test_every_tool_that_takes_a_statement_has_it_on_record(
+    way: str, sql: str, audited: Callable[..., Configuration], recorded, tmp_path: Path
+):
+    tool, sent = way.split()[0], {**STATEMENTS[way], "sql": sql}
+    (tmp_path / "queries").mkdir()
+    server = Server(queries_dir=tmp_path / "queries", save_queries=True)
+    async with Gateway.open(replace(audited(), server=server)) as gateway:
+        toolbox = Toolbox(gateway, profile="full")
+        takers = {each.name for each in toolbox.tools if "sql" in each.input_schema["properties"]}
+        assert takers == {way.split()[0] for way in STATEMENTS}
+        await toolbox.call(tool, sent, principal=ADA)
+    assert all(sql in record.sql and record.hash for record in recorded())
+
+
+async def test_a_kept_query_that_never_began_is_on_record(
+    audited: Callable[..., Configuration], shop: Database, endless: str, recorded, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(store, "SOON", 0.05)
+    configuration = replace(audited(), databases={"shop": replace(shop, pool_size=2)})
+    async with Gateway.open(configuration) as gateway:
+        toolbox = Toolbox(gateway, profile="full")
+        for name, sql in (("first", endless), ("second", "SELECT 'waits'")):
+            await toolbox.call("execute_query", {"sql": sql, "keep": name}, principal=ADA)
+        for name in ("second", "first"):
+            await toolbox.call("drop_result", {"result": name}, principal=ADA)
+    assert "SELECT 'waits'" in [record.sql for record in recorded()]
 
 
 async def test_a_tool_without_sql_is_recorded_with_its_arguments(gateway: Gateway, recorded):

@@ -86,8 +86,10 @@ class Keeper:
         gateway = self._gateway
         opened = gateway.for_principal(principal).database(database)
         # Checked before anything is kept, so that this call itself reports a refusal.
-        async with gateway.call(tool, principal, database, sql=sql):
+        async with gateway.call(tool, principal, database, sql=sql) as record:
+            record.sql, record.params = sql, params
             query = await Query.prepare(opened, sql, params, from_dialect=from_dialect, principal=principal, tool=tool)
+            query.note(record)
         text = query.statement.text
         settings = self._settings
         size = opened.config.pool_size
