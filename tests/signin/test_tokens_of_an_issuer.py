@@ -440,6 +440,7 @@ async def test_the_issuer_is_asked_about_a_token_once_a_minute(issuer: Issuer, m
         {"sub": "u-1", "aud": RESOURCE, "token_use": "refresh_token"},
         {"sub": "u-1", "aud": RESOURCE, "token_use": "id"},
         {"sub": "u-1", "aud": RESOURCE, "token_type": "refresh_token"},
+        {"sub": "u-1", "aud": RESOURCE, "token_type": "DPoP"},
         {"sub": "u-1", "aud": RESOURCE, "nonce": "x"},
     ],
 )

@@ -30,9 +30,9 @@ def principal_of(claims: Mapping[str, Any], settings: Auth) -> tuple[Principal, 
     Raises `InvalidToken`. The issuer's own answer about a token may leave out `iss` and `exp`.
     """
     required = not settings.introspection_url
-    if claims.get("cnf") is not None:
+    if claims.get("cnf") is not None or str(claims.get("token_type")).lower() in ("dpop", "pop"):
         # RFC 9449 (DPoP) and RFC 8705 (mTLS): a server that cannot check that the caller has the key must not accept
-        # the token.
+        # the token. An issuer that is asked may say so by the type alone.
         raise InvalidToken("This token is bound to a key (cnf), which this server does not check.")
     _check_issuer(claims, settings, required=required)
     _check_audience(claims.get("aud"), settings.audience)
