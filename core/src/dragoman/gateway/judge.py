@@ -132,7 +132,11 @@ class Judge:
         for watched in tuple(self._dependences):
             key = sql, tool if "tool" in watched else None, principal if "principal" in watched else None
             verdict = self._passed.get(key)
-            if verdict is not None and await self._holds(verdict):
+            if verdict is None:
+                continue
+            # Asking takes a deadline, which takes longer than all the rest of this.
+            lasts = not verdict.states and verdict.version is None
+            if lasts or await self._holds(verdict):
                 if key in self._passed:  # it is still remembered
                     self._passed.move_to_end(key)
                 return verdict.statement
@@ -163,17 +167,10 @@ class Judge:
             return await self._offload.call(len(statement.text), read, self._dialect, statement)
 
     async def _holds(self, verdict: _Verdict) -> bool:
-        # Few databases have a validator with a state, and a deadline takes longer than all the rest of this.
-        if self._changing and not await self._has_states(verdict.states):
-            return False
-        return verdict.version is None or verdict.version == (await self._catalog.snapshot()).version
-
-    async def _has_states(self, states: Sequence[object]) -> bool:
-        """Return whether the validators' states are these, until the database's deadline."""
         try:
-            # Repeated statements pass here, and `within` would be one more call.
+            # `within` would be one more call.
             async with asyncio.timeout(self._database.timeout + GRACE):
-                for validator, state in zip(self._changing, states, strict=True):
+                for validator, state in zip(self._changing, verdict.states, strict=True):
                     try:
                         now = await validator.state()
                     except Exception as error:
@@ -182,7 +179,7 @@ class Judge:
                         return False
         except TimeoutError:
             raise late(self._database.timeout) from None
-        return True
+        return verdict.version is None or verdict.version == (await self._catalog.snapshot()).version
 
     async def _state(self, validator: Validator) -> object:
         """Return the state that its verdicts depend on. It may query the database, so it has a deadline."""

@@ -179,7 +179,7 @@ class Recorder:
             ) from None
 
     def _make_record(self, call: CallRecord) -> Record:
-        who, full = call.principal, self._sinks.audit.text == "full"
+        who, full, sql = call.principal, self._sinks.audit.text == "full", call.sql or _statement(call)
         return Record(
             ts=moment(time.time()),
             call=f"{self._process}-{next(self._calls)}",
@@ -192,8 +192,8 @@ class Recorder:
             database=call.database or "",
             acting=_tell_acting(call.acting),
             tool=call.tool,
-            hash=(call.hash or _hash(call.sql)) if self._sinks.audit.text != "off" else "",
-            sql=call.sql[:_LONGEST] if full else "",
+            hash=(call.hash or _hash(sql)) if self._sinks.audit.text != "off" else "",
+            sql=sql[:_LONGEST] if full else "",
             params=list(call.params) if self._sinks.audit.values and call.params else None,
             arguments=self._arguments(call) if full else None,
             relations=tuple(dict.fromkeys(call.relations)),
@@ -242,6 +242,15 @@ async def _append(stored: StoredAudit, body: bytes, miss: Callable[[str], None])
     except TimeoutError:
         miss("the audit's database took too long")
     return ""
+
+
+def _statement(call: CallRecord) -> str:
+    """Return the statement that was sent to a tool that takes one: it may have been refused before any query began."""
+    arguments: Any = call.arguments
+    if not isinstance(arguments, Mapping) or not call.known or "sql" not in call.known:
+        return ""
+    sql = cast("Mapping[str, Any]", arguments).get("sql")
+    return sql if isinstance(sql, str) else ""
 
 
 def _is_argument(name: str, value: Any, known: Collection[str] | None) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -78,15 +78,6 @@ Part = Callable[["Configuration"], Callable[[], None]]
 
 Raises `ConfigurationError`.
 """
-
-
-def _statement(arguments: Mapping[str, Any] | None, known: Collection[str] | None) -> str:
-    """Return the statement that was sent to a tool that takes one, else nothing.
-
-    A refused call has it on record, and so has one whose query never begins.
-    """
-    sql = arguments.get("sql") if isinstance(arguments, Mapping) and known and "sql" in known else None
-    return sql if isinstance(sql, str) else ""
 
 
 def _is_being_cancelled() -> bool:
@@ -270,7 +261,6 @@ class Toolbox:
             async with self._gateway.call(name, principal, named if isinstance(named, str) else None) as record:
                 record.arguments = {"params": arguments} if spec.binds else arguments
                 record.known = None if spec.binds else self._names[name]
-                record.sql = _statement(arguments, record.known)
                 body = await self._answer(spec, arguments, progress, principal)
                 encoded = encode(body.facts)
                 record.bytes = record.bytes or len(encoded)
