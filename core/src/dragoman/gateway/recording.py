@@ -117,33 +117,27 @@ class Recorder:
 
     async def announce(self, event: Event, detail: str) -> None:
         """Record what happens next. Raises `InternalError` if the audit requires a record that cannot be written."""
-        body, sinks = _encode_event(event, detail), self._sinks
-        if sinks.stored is not None:
-            await _append(sinks.stored, body, partial(self._miss, event))
-        if sinks.file is not None:
-            try:
-                sinks.file.append(body, _SECOND)
-            except OSError as error:
-                self._miss(event, str(error.strerror))
+        body, miss = _encode_event(event, detail), partial(self._miss, event)
+        if self._sinks.stored is not None:
+            await _append(self._sinks.stored, body, miss)
+        self._append_event(body, miss)
 
     def note(self, event: Event, detail: str) -> None:
         """Record an event of the gateway itself. A failure is logged."""
-        body = _encode_event(event, detail)
+        body, miss = _encode_event(event, detail), partial(_log_missing, event)
         if self._sinks.stored is not None:
-            task = asyncio.create_task(self._note_stored(self._sinks.stored, event, body))
+            task = asyncio.create_task(_append(self._sinks.stored, body, miss))
             self._sinks.notes.add(task)
             task.add_done_callback(self._sinks.notes.discard)
+        self._append_event(body, miss)
+
+    def _append_event(self, body: bytes, miss: Callable[[str], None]) -> None:
+        """Append a record to the audit's file, if there is one, or tell `miss` why it cannot be."""
         if self._sinks.file is not None:
             try:
                 self._sinks.file.append(body, _SECOND)
             except OSError as error:
-                _log.error("the audit record of a %s could not be written: %s", event, error.strerror)
-
-    async def _note_stored(self, stored: StoredAudit, event: Event, body: bytes) -> None:
-        try:
-            await stored.append(body)
-        except DragomanError as error:
-            _log.error("the audit record of a %s could not be written: %s", event, error.message)
+                miss(str(error.strerror))
 
     async def _write_late(self, file: AuditFile, call: CallRecord, body: bytes) -> None:
         """Write a record once the process that keeps the files locked releases them. A stopped process does not."""
@@ -170,7 +164,7 @@ class Recorder:
         self._miss("call", why)
 
     def _miss(self, event: Event, why: str) -> None:
-        _log.error("the audit record of a %s could not be written: %s", event, why)
+        _log_missing(event, why)
         if self._sinks.audit.required:
             done = "answered" if event == "call" else "made"
             raise InternalError(
@@ -230,6 +224,10 @@ class Recorder:
             for name, value in given.items()
             if name not in hidden and value is not None and _is_argument(name, value, call.known)
         } or None
+
+
+def _log_missing(event: Event, why: str) -> None:
+    _log.error("the audit record of a %s could not be written: %s", event, why)
 
 
 async def _append(stored: StoredAudit, body: bytes, miss: Callable[[str], None]) -> str:

@@ -23,7 +23,7 @@ class Sinks:
         self.audit = audit
         self.file = _open_file(audit)
         self.stored = StoredAudit(store) if store is not None else None
-        self.notes: set[asyncio.Task[None]] = set()
+        self.notes: set[asyncio.Task[str]] = set()
 
     async def open(self) -> None:
         """Open the database.
