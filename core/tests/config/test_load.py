@@ -340,6 +340,7 @@ PROBLEMS = [
     ("[defaults]\ntimeout = 'soon'", "defaults.timeout", "seconds, more than 0"),
     ("[defaults]\ncatalog_ttl = -1", "defaults.catalog_ttl", "seconds, 0 or more"),
     ("[defaults]\nmax_rows = 0", "defaults.max_rows", "at least 1"),
+    ("[model]\nmax_tokens = 100", "model.max_tokens", "at least 200"),
     ("[defaults]\nallow_foreign_tables = 1", "defaults.allow_foreign_tables", "true or false"),
     ("[defaults]\noptions = 'x'", "defaults.options", "JSON"),
     ("[databases]\na = 'sqlite:///a.db'", "databases.a", "a table of keys"),
