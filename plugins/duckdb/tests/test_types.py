@@ -1,5 +1,6 @@
 """What DuckDB's names of types mean."""
 
+import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -59,6 +60,31 @@ HOLDERS = {
     "struct_pack(a := {value})::VARIANT": '{{"a": {told}}}',
 }
 """Types that hold values of others, and what an answer has of each."""
+VALUES = {
+    "12.50::DECIMAL(10, 2)": '"12.50"',
+    "12345678901234567890123456789.012345678::DECIMAL(38, 9)": '"12345678901234567890123456789.012345678"',
+    "9007199254740993": '"9007199254740993"',
+    "'340282366920938463463374607431768211455'::UHUGEINT": '"340282366920938463463374607431768211455"',
+    "repeat('9', 5000)::BIGNUM": f'"{"9" * 5000}"',
+    "42": "42",
+    "0.1::DOUBLE": "0.1",
+    "'-0.0'::DOUBLE": "-0.0",
+    "'NaN'::DOUBLE": '"NaN"',
+    "'-inf'::DOUBLE": '"-Infinity"',
+    "TRUE": "true",
+    "'\\x00\\xFF\\x10'::BLOB": '"AP8Q"',
+    "'\\x01a'::BLOB": '"AWE="',
+    "'POINT'::BLOB": '"UE9JTlQ="',
+    "'POINT(1 2)'::GEOMETRY": '"POINT (1 2)"',
+    "'plain'": '"plain"',
+    "'1'": '"1"',
+    "''": '""',
+    """'"quoted"'""": r'"\"quoted\""',
+    "'[1]'": '"[1]"',
+    "TIMESTAMPTZ '2024-02-29 13:14:15+00'": '"2024-02-29 13:14:15+00"',
+    **{value: f'"{told}"' for value, told in INEXACT.items()},
+}
+"""Values of many types, and what an answer has of each."""
 WORDS = ("DATE", "TIME", "TIME_NS", "TIMESTAMP", "INTERVAL", "UUID", "BIT", "VARIANT")
 NAMES = [
     f"{before}{word}{after}" for word in WORDS for before in ("", "a ", "it's ", '"') for after in (")", ", x", "[")
@@ -105,6 +131,38 @@ async def test_a_label_that_looks_like_a_type_stays_a_label(gateway: Gateway):
 
 
 @pytest.mark.anyio
-async def test_a_variant_is_read_as_json(gateway: Gateway):
-    result = await gateway.query(None, "SELECT 1::VARIANT, '1'::VARIANT, struct_pack(a := [1.50, NULL])::VARIANT")
-    assert result.rows == [[1, "1", {"a": [1.5, None]}]]
+@pytest.mark.parametrize("outer", HOLDERS)
+@pytest.mark.parametrize("holder", ["({value})::VARIANT", "[({value})::VARIANT]", "map([1], [({value})::VARIANT])"])
+async def test_a_variant_is_exact_whatever_it_holds_and_whatever_holds_it(gateway: Gateway, holder: str, outer: str):
+    held = {value: holder.format(value=value) for value in VALUES}
+    written = ", ".join(f'{outer.format(value=value)} AS "{n}"' for n, value in enumerate(held.values()))
+    result = await gateway.query(None, f"SELECT {written}")
+    inner = {"(": "{told}", "[": "[{told}]", "m": '{{"1": {told}}}'}[holder[0]]
+    if outer.endswith("VARIANT") and holder[0] == "m":
+        inner = '[{{"key": 1,"value": {told}}}]'
+    told = [HOLDERS[outer].format(told=inner.format(told=value)) for value in VALUES.values()]
+    assert result.rows_json.decode() == f"[[{','.join(told)}]]".replace('": ', '":')
+    assert not result.notices
+
+
+@pytest.mark.anyio
+async def test_a_variant_holds_objects_and_null(gateway: Gateway):
+    written = "1::VARIANT, NULL::VARIANT, struct_pack(a := [1.50, NULL])::VARIANT, [NULL::VARIANT, 1::VARIANT]"
+    result = await gateway.query(None, f"SELECT {written}")
+    assert result.rows == [[1, None, {"a": ["1.50", None]}, [None, 1]]]
+
+
+@pytest.mark.anyio
+async def test_a_map_whose_keys_are_variants_keeps_each_of_them(gateway: Gateway):
+    result = await gateway.query(None, "SELECT map([1::VARIANT, '1'::VARIANT], ['a', 'b'])")
+    assert len(result.rows[0][0]) == 2
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("levels", [100, 101, 1_000])
+async def test_a_variant_that_json_readers_find_too_deep_is_its_exact_text(gateway: Gateway, levels: int):
+    variant = f"(repeat('[', {levels}) || repeat(']', {levels}))::JSON::VARIANT"
+    (row,) = (await gateway.query(None, f"SELECT {variant}, ['[[[']::VARIANT")).rows
+    assert isinstance(row[0], list if levels == 100 else str)
+    assert json.dumps(row[0]).strip('"') == "[" * levels + "]" * levels
+    assert row[1] == ["[[["]

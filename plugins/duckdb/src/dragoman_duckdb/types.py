@@ -6,13 +6,15 @@ from typing import Any
 
 from dragoman import Column, Kind
 
-# Python has no months, no infinite or far dates, no nanoseconds, and a variant may hold any of these. The first group
-# is a quoted name or label, which may look like a type; the rest matches a type, not a field with its name.
+# Python has no months, no infinite or far dates, no nanoseconds, and hands out a geometry as bytes. The first group is
+# a quoted name or label, which may look like a type; the rest matches a type, not a field with its name.
+_QUOTED = r"""("(?:[^"]|"")*"|'(?:[^']|'')*')"""
+_ENDS = r"(?=[,)\[]|$)"
 _INEXACT = re.compile(
-    r"""("(?:[^"]|"")*"|'(?:[^']|'')*')"""
-    r"|\b(?:DATE|TIME(?:_NS)?|TIMESTAMP(?:_S|_MS|_NS|TZ_NS)?|INTERVAL|UUID|BIT|VARIANT)(?: WITH TIME ZONE)?(?=[,)\[]|$)"
+    rf"{_QUOTED}|\bGEOMETRY(?:\('(?:[^']|'')*'\))?{_ENDS}"
+    rf"|\b(?:DATE|TIME(?:_NS)?|TIMESTAMP(?:_S|_MS|_NS|TZ_NS)?|INTERVAL|UUID|BIT)(?: WITH TIME ZONE)?{_ENDS}"
 )
-_EXACT = {"VARIANT": "JSON"}
+_VARIANT = re.compile(rf"{_QUOTED}|\bVARIANT{_ENDS}")
 _SHORT = {"timestamp with time zone": "timestamptz", "time with time zone": "timetz"}
 _INTEGERS = r"U?(TINY|SMALL|BIG|HUGE)INT|U?INTEGER"
 _KINDS = (
@@ -27,7 +29,12 @@ _KINDS = (
 
 def exact(type_: str) -> str:
     """Return the type to which a value must be cast for Python to represent it exactly; usually its own."""
-    return _INEXACT.sub(lambda found: found[1] or _EXACT.get(found[0], "VARCHAR"), type_)
+    return _INEXACT.sub(lambda found: found[1] or "VARCHAR", type_)
+
+
+def write_variants(type_: str) -> str:
+    """Return the type with JSON in place of each variant: the same type if there is none."""
+    return _VARIANT.sub(lambda found: found[1] or "JSON", type_)
 
 
 def columns(names: Sequence[str], types: Sequence[str]) -> list[Column]:
@@ -49,10 +56,21 @@ def _kind(type_: str) -> Kind:
     return Kind("native")
 
 
-def add_casts(statement: str, described: list[tuple[Any, ...]]) -> str:
-    """Return the statement to run: unchanged, or wrapped in the casts that its columns need."""
-    casts = [(place, type_, exact(type_)) for place, (_, type_, *_) in enumerate(described, 1)]
-    if all(type_ == wanted for _, type_, wanted in casts):
-        return statement
-    columns = (f"#{place}" if type_ == wanted else f"CAST(#{place} AS {wanted})" for place, type_, wanted in casts)
-    return f"SELECT {', '.join(columns)} FROM (\n{statement}\n)"
+def add_casts(statement: str, described: list[tuple[Any, ...]]) -> tuple[str, list[int]]:
+    """Return the statement to run: unchanged, or wrapped in the casts that its columns need.
+
+    Each column with variants, whose places are returned too, comes once more at the end, with JSON in their place.
+    """
+    types = [type_ for _, type_, *_ in described]
+    wanted = [exact(type_) for type_ in types]
+    variants = [place for place, type_ in enumerate(wanted) if write_variants(type_) != type_]
+    if wanted == types and not variants:
+        return statement, []
+    casts = [_cast(place, *pair) for place, pair in enumerate(zip(types, wanted, strict=True))]
+    casts += [_cast(place, types[place], write_variants(wanted[place])) for place in variants]
+    return f"SELECT {', '.join(casts)} FROM (\n{statement}\n)", variants
+
+
+def _cast(place: int, type_: str, wanted: str) -> str:
+    column = f"#{place + 1}"
+    return column if type_ == wanted else f"CAST({column} AS {wanted})"

@@ -22,6 +22,7 @@ from dragoman_duckdb.frames import Setup
 from dragoman_duckdb.types import add_casts, columns
 from dragoman_duckdb.worker.opening import borrow, find_posing, open_sealed, put_engine_first
 from dragoman_duckdb.worker.reading import Readings
+from dragoman_duckdb.worker.variants import merge_rows
 
 Row = tuple[Any, ...]
 AGAIN = 0.01
@@ -119,9 +120,12 @@ class Session:
         report = Columns([name for name, *_ in described], [type_ for _, type_, *_ in described])
         send(report)
         if order.task == "rows":
-            cursor.execute(add_casts(order.sql, described), order.parameters)
+            statement, variants = add_casts(order.sql, described)
+            cursor.execute(statement, order.parameters)
             # One by one: if several are fetched at once, none arrives before an interrupt.
-            Sender(order, columns(report.names, report.types), send).send_all(iter(cursor.fetchone, None))
+            rows = iter(cursor.fetchone, None)
+            sender = Sender(order, columns(report.names, report.types), send)
+            sender.send_all(merge_rows(rows, variants) if variants else rows)
 
     def _plan(self, cursor: duckdb.DuckDBPyConnection, order: Run) -> Any:
         plan = _ask(cursor, "EXPLAIN (FORMAT JSON) " if order.verbose else "EXPLAIN ", order)[0][1]
