@@ -843,6 +843,13 @@ class CountsNames(Told):
         return str([sorted(names), *sorted(table.definition for table in tables if table.definition)])
 
 
+@mutant("the_fingerprint_changes_with_the_schema", says="after CREATE TABLE kit_later (note VARCHAR, id INTEGER)")
+class CountsColumnsInNoOrder(Told):
+    async def fingerprint(self):
+        tables = (await self.tables(Scope())).tables
+        return str([dataclasses.replace(table, columns=tuple(sorted(table.columns, key=str))) for table in tables])
+
+
 @mutant("a_schema_of_many_relations_is_told_whole", says="were left out")
 class LimitsTheCatalog(Told):
     async def tables(self, scope):

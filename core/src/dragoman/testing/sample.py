@@ -140,6 +140,7 @@ def _variants(integer: str, text: str, lacks: Collection[Capability]) -> Iterato
     """Yield the columns of tables that differ in one thing each."""
     yield f"id {text}"
     yield f"id {integer} NOT NULL"
+    yield f"id {integer}, note {text}"
     yield f"note {text}, id {integer}"
     if Capability.PRIMARY_KEYS not in lacks:
         yield f"id {integer} NOT NULL PRIMARY KEY"
