@@ -1,12 +1,13 @@
 """A folder of Parquet and CSV files as a database: its files and nothing else, as they are now."""
 
 import json
+import os
 import subprocess
 import sys
 
 import duckdb
 import pytest
-from dragoman import Database, Gateway, PermissionDenied, Request, TableNotFound, UnsafeSql
+from dragoman import Database, DragomanError, Gateway, PermissionDenied, Request, TableNotFound, UnsafeSql
 from dragoman.workers import Worker
 from dragoman_duckdb.executor import DuckDBExecutor
 
@@ -52,6 +53,28 @@ async def test_every_file_and_folder_of_files_is_a_table(lake):
         ]
         assert (await gateway.query(None, 'SELECT b FROM "it\'s odd" ORDER BY a')).rows == [["x"], [None]]
         assert (await gateway.query(None, "SELECT n, day FROM events")).rows == [[7, "2026-01-01"]]
+
+
+async def test_links_that_lead_nowhere_or_in_circles_are_left_out(lake):
+    (lake.folder / "lake" / "gone.parquet").symlink_to("nowhere.parquet")
+    (lake.folder / "lake" / "round.csv").symlink_to("round.csv")
+    async with Gateway.open([lake]) as gateway:
+        assert (await gateway.query(None, "SELECT count(*) FROM orders")).rows == [[3]]
+
+
+@pytest.mark.parametrize(("place", "code"), [(100, "CONNECTION_ERROR"), (-1_900, "TABLE_NOT_FOUND")])
+async def test_a_file_that_is_damaged_while_it_is_served_is_an_error_without_its_path(lake, place, code):
+    file = lake.folder / "lake" / "long.parquet"
+    duckdb.sql(f"COPY (SELECT r, md5(r::VARCHAR) AS t FROM range(50000) t(r)) TO '{file}'")
+    async with Gateway.open([lake]) as gateway:
+        assert (await gateway.query(None, "SELECT count(*) FROM long")).rows == [[50_000]]
+        with file.open("r+b") as opened:
+            opened.seek(place, os.SEEK_END if place < 0 else os.SEEK_SET)
+            opened.write(b"\xff" * 1_900)
+        with pytest.raises(DragomanError) as caught:
+            await gateway.query(None, "SELECT sum(r) FROM long")
+    assert caught.value.code == code
+    assert str(lake.folder) not in f"{caught.value.message} {caught.value.suggestion}"
 
 
 async def test_a_file_that_comes_or_goes_is_seen_by_the_next_query(lake):

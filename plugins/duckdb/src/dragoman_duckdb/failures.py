@@ -19,7 +19,7 @@ FAILURES = (
     (r"read-only mode|configuration has been locked", dragoman.WriteDenied, "Only queries are run here."),
     (r"^Out of Memory Error", dragoman.QueryError, NARROW),
     (
-        r"^(IO|Connection|Fatal) Error",
+        r"^(IO|Connection|Fatal) Error|^Invalid Input Error: (Failed to read file|No magic bytes)|^TProtocolException",
         dragoman.ConnectionFailed,
         "Try again. If the error stays, tell the administrator.",
     ),
@@ -35,6 +35,8 @@ def translate(error: Exception) -> dragoman.DragomanError:
         )
     if isinstance(error, MemoryError):
         return dragoman.QueryError("The query took more memory than it may.", suggestion=NARROW)
+    if isinstance(error, OSError):
+        return dragoman.ConnectionFailed("a file of it was changed meanwhile", suggestion="Try again.")
     if not isinstance(error, duckdb.Error | UnicodeError):
         return dragoman.InternalError("The process that runs queries failed.")
     message = str(error).partition("\n")[0]

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from collections.abc import Iterator
@@ -87,14 +88,15 @@ def _relations(folder: Path) -> Iterator[tuple[str, str]]:
 
 
 def _make_view(connection: duckdb.DuckDBPyConnection, name: str, reader: str) -> None:
-    try:
+    with contextlib.suppress(duckdb.Error):  # a file that cannot be read, or not any more, is left out
         connection.execute(f"CREATE VIEW IF NOT EXISTS {_name(name)} AS SELECT * FROM {reader}")
-    except duckdb.Error:
-        return  # a file that cannot be read is left out
-    if not reader.startswith("read_parquet"):
-        return
-    metadata = f"SELECT value FROM parquet_kv_metadata({reader[len('read_parquet(') :].split(', hive')[0].rstrip(')')})"
-    for (value,) in connection.execute(f"{metadata} WHERE key = {_text(TYPES)}").fetchall():
+        if reader.startswith("read_parquet"):
+            _comment_types(connection, name, reader[len("read_parquet(") :].split(", hive")[0].rstrip(")"))
+
+
+def _comment_types(connection: duckdb.DuckDBPyConnection, name: str, files: str) -> None:
+    metadata = f"SELECT value FROM parquet_kv_metadata({files}) WHERE key = {_text(TYPES)}"
+    for (value,) in connection.execute(metadata).fetchall():
         for column, type_ in json.loads(bytes(value)).items():
             words = _text(f"{type_}, as exact text")
             connection.execute(f"COMMENT ON COLUMN {_name(name)}.{_name(column)} IS {words}")

@@ -136,7 +136,8 @@ class Session:
             late = self._why == "QueryTimeout"
             return Failed(self._why, f"The query {'ran into its deadline' if late else 'was cancelled'} and was ended.")
         told = error if isinstance(error, DragomanError) else translate(error)
-        return Failed(type(told).__name__, told.message, told.suggestion, told.identifier)
+        message = told.message.replace(f"{self._setup.path}/", "").replace(self._setup.path, "the database")
+        return Failed(type(told).__name__, message, told.suggestion, told.identifier)
 
 
 def _ask(cursor: duckdb.DuckDBPyConnection, what: str, order: Run) -> list[Row]:
