@@ -158,6 +158,7 @@ FROM_SQLITE = [
     ),
     ("select a from t limit 2, 3", "SELECT a FROM t OFFSET 2 LIMIT 3"),
     ("select a from t limit -1", "SELECT a FROM t"),
+    ("select cast('abc' as varchar(2))", "SELECT CAST('abc' AS VARCHAR)"),
     ("select column1 from (values (1))", "SELECT column1 FROM (VALUES (1)) AS listed(column1)"),
 ]
 

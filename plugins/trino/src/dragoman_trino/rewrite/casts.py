@@ -100,7 +100,8 @@ def _decimal(value: Any, to: Any, notes: Notes) -> Any:
 
 
 def _text(value: Any, to: Any, notes: Notes) -> Any:
-    size = f"varchar({to.expressions[0].name})" if to.expressions else "varchar"
+    # SQLite cuts no text.
+    size = f"varchar({to.expressions[0].name})" if to.expressions and not notes.sqlite else "varchar"
     if kind_of(value) == "json":
         raise unsupported("JSON as text", "Use ->> for one of its values.")
     if kind_of(value) in {"timestamp", "timestamptz", "interval"}:
