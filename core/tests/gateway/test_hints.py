@@ -100,6 +100,20 @@ async def test_a_comma_in_a_text_is_none(sql: str, gateway: Gateway):
     assert "comma" not in await hint(gateway, sql)
 
 
+@pytest.mark.parametrize(
+    "written", [":least", "@least", "%s", "%(least)s", "{least}", "{{ least }}", "${least}", "#{least}"]
+)
+async def test_a_parameter_of_another_driver_is_written_as_this_database_takes_it(written: str, gateway: Gateway):
+    told = await hint(gateway, f"SELECT id FROM orders WHERE status = ':x' AND total > {written}")
+    assert told.startswith("Write ? ")
+    assert "in params" in told
+
+
+@pytest.mark.parametrize("sql", ["SELECT ':a %s {b}' FROM", "SELECT 1 -- :a\n FROM", "SELECT {} 1"])
+async def test_what_is_no_parameter_is_not_taken_for_one(sql: str, gateway: Gateway):
+    assert "in params" not in await hint(gateway, sql)
+
+
 async def test_markdown_s_fence_is_named(gateway: Gateway):
     assert await hint(gateway, "```sql\nSELECT 1\n```") == "Send the statement alone, without Markdown's ```."
 

@@ -25,6 +25,11 @@ STARTING: Final = 5.0
 _FENCE: Final = "```"
 _WORD: Final = re.compile(r"(\w+)")
 _AFTER_COMMA: Final = frozenset({")", "from"})
+_QUOTED: Final = re.compile(r"""'(?:[^']|'')*+'|"(?:[^"]|"")*+"|--[^\n]*""")
+_PLACEHOLDER: Final = re.compile(
+    r"(?<=[\s=<>(,])(?::[a-z_]\w*|@[a-z_]\w*|%s\b|%\(\w+\)s|[$#]?\{\{?\s*\w+\s*\}?\})(?![\w:.])", re.IGNORECASE
+)
+"""A parameter as drivers and templates write it: `:name`, `@name`, `%s`, `%(name)s`, `{name}`, `${name}`, `#{name}`."""
 _NEAR: Final = re.compile(r"""\bnear ["'](\w+)""")
 
 
@@ -44,6 +49,8 @@ async def advise(
         return named
     if isinstance(error, InvalidSql) and (misplaced := _find_comma(sql, dialect, error.offset or 0)):
         return error.replace(suggestion=misplaced)
+    if isinstance(error, InvalidSql) and (parameter := _find_parameter(sql, dialect)):
+        return error.replace(suggestion=parameter)
     source = None if offload is None else await _find_source(sql, dialect, seconds, offload)
     hint = f'It reads as {source}: pass `from_dialect` "{source}" to have it translated.'
     return error if source is None else error.replace(suggestion=f"{hint} {error.suggestion}".strip())
@@ -95,6 +102,15 @@ def _find_comma(sql: str, dialect: Dialect, offset: int) -> str | None:
         if each.text == "," and after.text.lower() in _AFTER_COMMA:
             return f"Remove the comma before {after.text}."
     return "Remove the comma at the end." if tokens and tokens[-1].text == "," else None
+
+
+def _find_parameter(sql: str, dialect: Dialect) -> str | None:
+    """Return how to write a parameter, if one stands there in a way that another driver takes."""
+    plain = _QUOTED.sub("''", sql[:LONGEST])
+    if "?::" in plain and dialect.placeholder == "?":  # an operator to sqlglot
+        return "Write CAST(? AS type) where a parameter is cast."
+    found = _PLACEHOLDER.search(plain)
+    return f"Write {dialect.placeholder} in place of {found[0]}, and pass the value in params." if found else None
 
 
 def _find_word(error: DragomanError, sql: str) -> str | None:

@@ -78,7 +78,7 @@ _REFUSALS = {
         "Remove it, or quote the text it belongs to. Commands of psql are not SQL: use list_tables or describe_table.",
     ),
     "brace": _Refusal("A brace stands outside quotes", "Remove it, or quote the text it belongs to."),
-    "at": _Refusal("The @ sign is not accepted here", "Write a function such as abs(), or ? for a parameter."),
+    "at": _Refusal("The @ sign is not accepted here", "Write a function such as abs()."),
     "unterminated": _Refusal("A quote is not closed", "Close it; write a quote inside a text twice."),
     "unterminated_escaped": _Refusal("A quote is not closed", "Close it; write a quote inside a text twice."),
     "stray": _Refusal("A character that SQL does not have stands outside quotes", "Remove it, or quote the text."),
