@@ -153,6 +153,7 @@ def test_tables_of_no_rows_still_have_their_columns() -> None:
     assert list(plain_table(["a", "bc"], [])) == ["a  bc", "-  --"]
     assert list(markdown_lines(["a"], [])) == ["| a |", "| --- |"]
     assert list(csv_lines(["a"], [])) == ["a"]
+    assert list(csv_lines(["a"], [[None], [1]])) == ["a", '""', "1"]
 
 
 def test_a_mistake_is_shown_where_it_is(dragoman: Dragoman) -> None:

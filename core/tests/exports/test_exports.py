@@ -214,6 +214,23 @@ def test_csv_tells_null_from_an_empty_text(tmp_path):
     assert path.read_bytes() == b'a,"b, c"\r\n,""\r\n"x\ny","say ""hi"""\r\n'
 
 
+@pytest.mark.parametrize(
+    ("kind", "values", "lines", "told"),
+    [
+        ("text", ["x", None, "z"], [b"x", b'""', b"z"], 0),
+        ("text", ["", "y"], [b'""', b"y"], 0),
+        ("text", ["", "y", "z", None], [b'""', b"y", b"z", b'""'], 1),
+        ("integer", [1, None, None, 0], [b"1", b'""', b'""', b"0"], 0),
+        ("text", [None, None], [b'""', b'""'], 0),
+    ],
+)
+def test_csv_of_one_column_has_no_empty_line_that_readers_skip(tmp_path, kind, values, lines, told):
+    path, notices = _export(tmp_path, "csv", [Column("a", kind, Kind(kind))], [[value] for value in values])
+    assert path.read_bytes().split(b"\r\n") == [b"a", *lines, b""]
+    assert len(list(csv.DictReader(path.read_text().splitlines(keepends=True)))) == len(values)
+    assert len(notices) == told
+
+
 UNSEEN = [
     "\0",
     "\t",

@@ -118,10 +118,13 @@ def rich_table(columns: Sequence[str], rows: Rows) -> Table:
 
 
 def csv_lines(columns: Sequence[str], rows: Rows) -> Iterable[str]:
-    """Yield CSV: NULL is empty, an empty text is `""`, every other value as in the result."""
+    """Yield CSV: NULL is empty, an empty text is `""`, every other value as in the result.
+
+    A row of one NULL is `""` too, since many readers skip an empty line.
+    """
     yield ",".join(map(_csv, columns))
     for row in rows:
-        yield ",".join("" if value is None else _csv(text_of(value)) for value in row)
+        yield ",".join("" if value is None else _csv(text_of(value)) for value in row) or '""'
 
 
 def _csv(text: str) -> str:

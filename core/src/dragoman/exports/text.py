@@ -28,6 +28,7 @@ _SPECIAL_START = re.compile(rf"\n[=+\-@{_WIDE}{_UNSEEN}]")
 def write_csv(path: Path, columns: Sequence[Column], source: Source) -> tuple[str, ...]:
     """Write CSV according to RFC 4180, in UTF-8: NULL is an empty cell, an empty text is `""`.
 
+    In a file of one column NULL is `""` too, since many readers skip an empty line.
     A spreadsheet would run a text that begins like a formula, so a `'` is written before it. The notices say where.
     """
     cells = _Cells(columns)
@@ -45,6 +46,7 @@ class _Cells:
         self._columns = columns
         self._escaped = [0] * len(columns)
         self._renamed: list[str] = []
+        self._blanks = set[str | None]()
 
     def names(self) -> str:
         """Return the first line."""
@@ -54,7 +56,13 @@ class _Cells:
     def lines(self, rows: Rows) -> str:
         """Return a line per row. Cells are made column by column: values of one type usually need no separate check."""
         by_column = [self._column(place, values) for place, values in enumerate(zip(*rows, strict=True))]
-        return "\r\n".join((*map(",".join, zip(*by_column, strict=True)), ""))
+        lines = map(",".join, zip(*by_column, strict=True))
+        return "\r\n".join((*(self._alone(rows, lines) if len(self._columns) == 1 else lines), ""))
+
+    def _alone(self, rows: Rows, lines: Iterable[str]) -> Iterable[str]:
+        """Return the lines of a single column, none of which is empty."""
+        self._blanks |= {value for (value,) in rows if value is None or value == ""}
+        return (line or '""' for line in lines)
 
     def _column(self, place: int, values: Sequence[Any]) -> Iterable[str]:
         types = {*map(type, values)}
@@ -90,7 +98,8 @@ class _Cells:
             for column, count in zip(self._columns, self._escaped, strict=True)
             if count
         ]
-        return (*names, *values)
+        alone = ('NULL and an empty text are both "" in a file of one column.',) if len(self._blanks) > 1 else ()
+        return (*names, *values, *alone)
 
 
 def _is_live(text: str) -> bool:
