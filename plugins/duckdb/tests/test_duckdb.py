@@ -387,3 +387,19 @@ async def test_an_integer_of_more_than_64_bits_is_refused_with_a_way_out(shop: D
             await gateway.query(None, "SELECT $1", [value])
         assert "CAST" in caught.value.suggestion
         assert (await gateway.query(None, "SELECT CAST($1 AS HUGEINT) AS n", [str(2**64)])).rows == [[str(2**64)]]
+
+
+@pytest.mark.parametrize(("sql", "values"), [("SELECT 1", [1]), ("SELECT $1", []), ("SELECT ?, ?", [1, 2, 3])])
+async def test_as_many_values_as_placeholders_are_wanted(shop: Database, sql: str, values: list[int]):
+    async with Gateway.open([shop]) as gateway:
+        with pytest.raises(ParameterError):
+            await gateway.query(None, sql, values)
+
+
+async def test_a_parameter_before_two_colons_is_told_how_to_be_cast(shop: Database):
+    """The two are one operator to sqlglot."""
+    async with Gateway.open([shop]) as gateway:
+        with pytest.raises(InvalidSql) as caught:
+            await gateway.query(None, "SELECT ?::INTEGER", ["1"])
+        assert caught.value.suggestion == "Write CAST(? AS type) where a parameter is cast."
+        assert (await gateway.query(None, "SELECT CAST(? AS INTEGER)", ["1"])).rows == [[1]]

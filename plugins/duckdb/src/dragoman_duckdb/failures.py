@@ -14,7 +14,11 @@ FAILURES = (
     (r"Table with name \"?(?P<name>\S+?)\"? does not exist", dragoman.TableNotFound, "Use list_tables to find it."),
     (r"column \"(?P<name>[^\"]+)\" not found", dragoman.ColumnNotFound, "Use describe_table to see the columns."),
     (r"does not have a column named \"(?P<name>[^\"]+)\"", dragoman.ColumnNotFound, "Use describe_table."),
-    (r"following parameters|excess parameters", dragoman.ParameterError, "Give one value for each placeholder."),
+    (
+        r"following parameters|excess parameters|argument count mismatch for prepared",
+        dragoman.ParameterError,
+        "Give one value for each placeholder.",
+    ),
     (r"^(Parser|Binder|Catalog|Syntax) Error", dragoman.InvalidSql, "Correct the statement and try again."),
     (r"read-only mode|configuration has been locked", dragoman.WriteDenied, "Only queries are run here."),
     (r"^Out of Memory Error", dragoman.QueryError, NARROW),
