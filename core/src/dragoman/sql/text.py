@@ -77,7 +77,10 @@ _REFUSALS = {
         "A backslash stands outside quotes",
         "Remove it, or quote the text it belongs to. Commands of psql are not SQL: use list_tables or describe_table.",
     ),
-    "brace": _Refusal("A brace stands outside quotes", "Remove it, or quote the text it belongs to."),
+    "brace": _Refusal(
+        "A brace stands outside quotes",
+        "Remove it, or quote the text it belongs to. Call a function to make a struct or a map.",
+    ),
     "at": _Refusal("The @ sign is not accepted here", "Write a function such as abs()."),
     "unterminated": _Refusal("A quote is not closed", "Close it; write a quote inside a text twice."),
     "unterminated_escaped": _Refusal("A quote is not closed", "Close it; write a quote inside a text twice."),
