@@ -166,3 +166,26 @@ async def test_a_variant_that_json_readers_find_too_deep_is_its_exact_text(gatew
     assert isinstance(row[0], list if levels == 100 else str)
     assert json.dumps(row[0]).strip('"') == "[" * levels + "]" * levels
     assert row[1] == ["[[["]
+
+
+KEYS = {
+    "struct_pack(a := 1)": "{'a': 1}",
+    "[1, NULL]": "[1, NULL]",
+    "array_value(1, 2)": "[1, 2]",
+    "row(1, 'x')": "(1, x)",
+    "map([1], [DATE '2024-02-29'])": "{1=2024-02-29}",
+    "'12'::BIGNUM": "12",
+    "DATE 'infinity'": "infinity",
+    "1.50": "1.50",
+    "'key'": "key",
+}
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("holder", [each for each in HOLDERS if "VARIANT" not in each])
+async def test_a_map_is_an_object_by_the_text_of_its_keys_whatever_they_are(gateway: Gateway, holder: str):
+    held = [holder.format(value=f"map([{key}], [map([{key}], [INTERVAL 1 MONTH])])") for key in KEYS]
+    written = ", ".join(f'{value} AS "{place}"' for place, value in enumerate(held))
+    (row,) = (await gateway.query(None, f"SELECT {written}")).rows
+    told = [HOLDERS[holder].format(told=json.dumps({key: {key: "1 month"}})) for key in KEYS.values()]
+    assert row == [json.loads(each) for each in told]

@@ -9,12 +9,17 @@ from dragoman import Column, Kind
 # Python has no months, no infinite or far dates, no nanoseconds, and hands out a geometry as bytes. The first group is
 # a quoted name or label, which may look like a type; the rest matches a type, not a field with its name.
 _QUOTED = r"""("(?:[^"]|"")*"|'(?:[^']|'')*')"""
+_QUOTES = re.compile(_QUOTED)
 _ENDS = r"(?=[,)\[]|$)"
 _INEXACT = re.compile(
     rf"{_QUOTED}|\bGEOMETRY(?:\('(?:[^']|'')*'\))?{_ENDS}"
     rf"|\b(?:DATE|TIME(?:_NS)?|TIMESTAMP(?:_S|_MS|_NS|TZ_NS)?|INTERVAL|UUID|BIT)(?: WITH TIME ZONE)?{_ENDS}"
 )
 _VARIANT = re.compile(rf"{_QUOTED}|\bVARIANT{_ENDS}")
+_MAP = re.compile(rf"{_QUOTED}|\bMAP\(")
+_PARTS = re.compile(rf"{_QUOTED}|[(),]")
+_UNTOLD_KEY = re.compile(r"(?:STRUCT|TUPLE|MAP)\(.*|.*\]|BIGNUM", re.DOTALL)
+"""Keys of which Python makes none. Variants stay as they are, since two of them may have one text."""
 _SHORT = {"timestamp with time zone": "timestamptz", "time with time zone": "timetz"}
 _INTEGERS = r"U?(TINY|SMALL|BIG|HUGE)INT|U?INTEGER"
 _KINDS = (
@@ -29,7 +34,31 @@ _KINDS = (
 
 def exact(type_: str) -> str:
     """Return the type to which a value must be cast for Python to represent it exactly; usually its own."""
-    return _INEXACT.sub(lambda found: found[1] or "VARCHAR", type_)
+    return _INEXACT.sub(lambda found: found[1] or "VARCHAR", _write_keys(type_))
+
+
+def _write_keys(type_: str) -> str:
+    """Return the type with texts in place of keys that Python cannot have, such as structs and lists."""
+    written, place = list[str](), 0
+    for found in _MAP.finditer(type_):
+        start = found.end()
+        if found[1] or start < place:  # a name, or a map inside a key
+            continue
+        key = type_[start : _find_comma(type_, start)]
+        if _UNTOLD_KEY.fullmatch(key) and not _VARIANT.search(_QUOTES.sub("", key)):
+            written += type_[place:start], "VARCHAR"
+            place = start + len(key)
+    return "".join((*written, type_[place:]))
+
+
+def _find_comma(type_: str, start: int) -> int:
+    """Return the place of the comma that ends the part that begins at `start`."""
+    depth = 0
+    for found in _PARTS.finditer(type_, start):
+        if found[0] == "," and not depth:
+            return found.start()
+        depth += {"(": 1, ")": -1}.get(found[0], 0)
+    return len(type_)
 
 
 def write_variants(type_: str) -> str:
