@@ -159,7 +159,7 @@ async def test_a_map_whose_keys_are_variants_keeps_each_of_them(gateway: Gateway
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("levels", [100, 101, 1_000])
+@pytest.mark.parametrize("levels", [100, 101, 300])
 async def test_a_variant_that_json_readers_find_too_deep_is_its_exact_text(gateway: Gateway, levels: int):
     variant = f"(repeat('[', {levels}) || repeat(']', {levels}))::JSON::VARIANT"
     (row,) = (await gateway.query(None, f"SELECT {variant}, ['[[[']::VARIANT")).rows
