@@ -44,6 +44,14 @@ GROUP BY 1, 2 HAVING bool_or({_RISKY} OR t.tree ~ ':commandType [^1]' OR p.prona
 $1: names of volatile functions that are harmless, $2: patterns of others that are not.
 """
 
+# Of the types that SQL's JSON functions return, as JSON_VALUE(... RETURNING d), no dependency tells: the tree does.
+_RETURNED = f"""
+SELECT t.class::oid AS class, t.oid, found.id[1]::oid AS type FROM ({_TREES}) AS t
+CROSS JOIN LATERAL regexp_matches(t.tree,
+  '[{{]JSONRETURNING :format (?:<>|[{{][^{{}}]*[}}]) :typid ([0-9]+)', 'g') AS found (id)
+WHERE t.tree LIKE '%{{JSONRETURNING %' AND found.id[1]::oid >= 16384
+"""
+
 _CONSUMERS = "'{pg_rewrite,pg_policy,pg_constraint,pg_class,pg_statistic_ext,pg_attrdef,pg_proc}'::regclass[]"
 # A call whose first argument is a column is never computed ahead, unless its body is inlined.
 _CALL = "%s [^{}]*:args \\(\\{(?:RELABELTYPE :arg \\{)?VAR "
@@ -106,6 +114,7 @@ WITH RECURSIVE member AS (
   SELECT of AS oid, array_agg(oid) AS those FROM (
     SELECT oid, oprcom FROM pg_operator UNION ALL SELECT oid, oprnegate FROM pg_operator) AS o (oid, of)
   WHERE of <> 0 GROUP BY of
+), returned AS ({_RETURNED}
 ), reach AS (
   SELECT kind, class, oid FROM seeds
   UNION SELECT above.kind, above.class, above.oid
@@ -155,6 +164,10 @@ WITH RECURSIVE member AS (
       FROM pg_depend d JOIN pg_constraint c ON c.oid = d.objid
       WHERE d.refclassid = r.class AND d.refobjid = r.oid AND d.classid = 'pg_constraint'::regclass AND c.contypid <> 0
         AND (r.class <> 'pg_type'::regclass OR c.contypid <> r.oid)
+    UNION ALL SELECT CASE WHEN c.oid IS NULL THEN 'run' ELSE 'check' END,
+        CASE WHEN c.oid IS NULL THEN t.class ELSE 'pg_type'::regclass END, coalesce(c.contypid, t.oid)
+      FROM returned t LEFT JOIN pg_constraint c ON t.class = 'pg_constraint'::regclass AND c.oid = t.oid
+      WHERE r.class = 'pg_type'::regclass AND t.type = r.oid
     UNION ALL SELECT 'run', 'pg_class'::regclass, d.objid FROM pg_depend d
       JOIN pg_attrdef a ON a.oid = d.objid JOIN pg_attribute c ON c.attrelid = a.adrelid AND c.attnum = a.adnum
       WHERE r.class <> 'pg_class'::regclass AND d.refclassid = r.class AND d.refobjid = r.oid

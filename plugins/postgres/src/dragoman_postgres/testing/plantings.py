@@ -8,7 +8,7 @@ that contains the code. `place`: where a query meets it.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 SCHEMA = """
 DROP SCHEMA IF EXISTS planted CASCADE; DROP SCHEMA IF EXISTS aside CASCADE;
@@ -138,6 +138,7 @@ def plantings() -> Iterator[Planting]:
     for vehicle, (script, expression) in _VEHICLES.items():
         made = _TWO + script if "aggregate" in vehicle else script
         yield from _everywhere(vehicle, made, expression)
+    yield from _returned_types()
     yield from _plant_folded()
     yield from _values()
     yield from _casts_that_are_named()
@@ -183,6 +184,43 @@ def _everywhere(vehicle: str, script: str, expression: str) -> Iterator[Planting
         ("SELECT * FROM seen", "SELECT body(1)"),
         since=14,
     )
+
+
+_TOLD = "CREATE DOMAIN planted.told AS text CHECK (planted.wrong(length(VALUE)));"
+# Expressions of SQL/JSON that return a type by its name: since which version, its domain, the expression.
+_RETURNING: dict[str, tuple[int, str, str]] = {
+    "JSON_VALUE": (17, _DOMAIN, "JSON_VALUE(to_jsonb({}), '$' RETURNING planted.checked)"),
+    "JSON_VALUE by default": (
+        17,
+        _DOMAIN,
+        "JSON_VALUE(to_jsonb({}), '$.a' RETURNING planted.checked DEFAULT 1 ON EMPTY)",
+    ),
+    "JSON_QUERY": (17, _DOMAIN, "JSON_QUERY(to_jsonb({}), '$' RETURNING planted.checked)"),
+    "JSON_TABLE": (
+        17,
+        _DOMAIN,
+        "(SELECT x + 0 FROM JSON_TABLE(to_jsonb({}), '$' COLUMNS (x planted.checked PATH '$')) AS t)",
+    ),
+    "JSON_SERIALIZE": (17, _TOLD, "length(JSON_SERIALIZE(to_jsonb({}) RETURNING planted.told))"),
+    "JSON_ARRAY": (16, _TOLD, "length(JSON_ARRAY({} RETURNING planted.told))"),
+    "JSON_OBJECT": (16, _TOLD, "length(JSON_OBJECT('a': {} RETURNING planted.told))"),
+    "JSON_ARRAYAGG": (
+        16,
+        _TOLD,
+        "(SELECT length(JSON_ARRAYAGG(n + {} RETURNING planted.told)) FROM generate_series(1, 2) AS n)",
+    ),
+}
+
+
+def _returned_types() -> Iterator[Planting]:
+    """Yield domains that an expression names as the type to return, also in the check of another domain."""
+    for vehicle, (since, script, expression) in _RETURNING.items():
+        for planting in _everywhere(vehicle, script, expression):
+            yield replace(planting, since=max(since, planting.since))
+        if "SELECT" not in expression:
+            check = expression.format("VALUE")
+            outer = f"CREATE DOMAIN planted.outer AS integer CHECK ({check} IS NOT NULL);"
+            yield Planting(vehicle, "the check of a domain", script + outer, ("SELECT '1'::planted.outer",), since)
 
 
 # Expressions that the planner computes ahead, although no query uses them.
