@@ -172,6 +172,14 @@ async def test_a_column_that_is_gone_is_no_text_of_its_name(opened, shop, own):
             assert answer.get("rows") == ([[3]] if not own and "count" in sql else None), answer
 
 
+async def test_a_file_whose_view_writes_the_schema_is_closed_and_not_called_damaged(opened, shop):
+    with closing(sqlite3.connect(shop / "shop.db")) as writer:
+        writer.execute("CREATE VIEW written AS SELECT id FROM main.orders")
+    async with opened(ROLES) as toolbox:
+        answer = await ask(toolbox, "execute_query", sql="SELECT * FROM orders")
+        assert "a view or trigger of it writes the schema main" in answer["error"]["message"]
+
+
 async def test_a_filtered_table_that_was_replaced_is_read_at_the_second_call(opened, shop):
     async with opened(ROLES) as toolbox:
         sql = "SELECT * FROM orders"

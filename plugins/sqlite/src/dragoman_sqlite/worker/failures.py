@@ -25,6 +25,10 @@ _BINDINGS = re.compile(r".*statement uses (\d+) and there are (\d+) supplied")
 _NOT_FOUND = {"table": "TableNotFound", "column": "ColumnNotFound"}
 _LOCKED = ("it is locked by another process", "Try again when the other process has finished writing.")
 _DAMAGED = ("its file is damaged", "Its owner may learn more from PRAGMA integrity_check.")
+_NAMES_MAIN = (
+    "a view or trigger of it writes the schema main before a name, so that it cannot be attached",
+    "Have its owner write the name alone, or grant tables without filter and masks.",
+)
 UNREACHABLE: Final[Mapping[type[Exception], tuple[str, str]]] = {
     apsw.BusyError: _LOCKED,
     apsw.CantOpenError: (
@@ -61,6 +65,8 @@ def describe_failure(error: Exception, sql: str, *, late: bool, cancelled: bool,
             return _sql_error(error, sql, running=running)
         case apsw.BindingsError():
             return _bindings_error(error)
+        case apsw.CorruptError() if "cannot reference objects in database" in str(error):
+            return Failed("ConnectionFailed", *_NAMES_MAIN)
         case apsw.CorruptError() if running:
             return Failed("QueryError", f"{error}", _DAMAGED[1])
         case UnicodeDecodeError():
