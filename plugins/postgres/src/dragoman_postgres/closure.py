@@ -52,7 +52,6 @@ CROSS JOIN LATERAL regexp_matches(t.tree,
 WHERE t.tree LIKE '%{{JSONRETURNING %' AND found.id[1]::oid >= 16384
 """
 
-_CONSUMERS = "'{pg_rewrite,pg_policy,pg_constraint,pg_class,pg_statistic_ext,pg_attrdef,pg_proc}'::regclass[]"
 # A call whose first argument is a column is never computed ahead, unless its body is inlined.
 _CALL = "%s [^{}]*:args \\(\\{(?:RELABELTYPE :arg \\{)?VAR "
 _WAITS = f"""
