@@ -1,8 +1,10 @@
+import itertools
 import subprocess
 import sys
 from dataclasses import replace
 
 import pytest
+import sqlglot
 from dragoman import InvalidSql, Lexicon, Relation, Statement
 from dragoman.sql.parsed import read
 
@@ -239,3 +241,24 @@ def test_nothing_of_a_statement_can_be_changed(name: str):
     with pytest.raises(AttributeError, match="does not change"):
         delattr(told, name)
     assert told.text == "select 1"
+
+
+# sqlglot copies one argument and leaves out another, so that the tree has as many queries as the text.
+COPYING = {"DIV0", "DIV0NULL", "NULLIFZERO", "SORT_ARRAY", "ZEROIFNULL"}
+
+
+@pytest.mark.parametrize("dialect", ["duckdb", "mysql", "sqlite", "postgres", "trino", "snowflake", "tsql", "bigquery"])
+def test_every_query_in_an_argument_of_a_function_is_read_or_refused(dialect: str):
+    parser = sqlglot.Dialect.get_or_raise(dialect).parser_class
+    names = {*parser.FUNCTIONS, *parser.FUNCTION_PARSERS, *parser.NO_PAREN_FUNCTION_PARSERS}
+    missing: list[str] = []
+    for name, count in itertools.product(sorted(names - COPYING), range(1, 5)):
+        places = {f"t{number}" for number in range(count)}
+        text = f"SELECT {name}({', '.join(f'(SELECT a FROM {place})' for place in sorted(places))})"
+        try:
+            parsed = read(statement(text, dialect, Lexicon()), reserved=frozenset(), default_schema=None)
+        except InvalidSql:
+            continue
+        if parsed.refusal is None and not {each.name for each in parsed.names} >= places:
+            missing.append(text)
+    assert missing == []

@@ -31,6 +31,24 @@ SHAPES = (
     'SELECT NULL::"{}"',
     "SELECT NULL::{} FROM shown UNION SELECT NULL",
     "WITH x AS (SELECT enum_first(NULL::{}) AS a) SELECT * FROM x",
+    # Arguments too many: DuckDB's error would show the type.
+    "SELECT uuid(NULL::{})",
+    "SELECT any_value(id, NULL::{}) FROM shown",
+    "SELECT map([1], [2], NULL::{})",
+    "SELECT ceil(1, 2, [NULL::{}])",
+    "SELECT * FROM range(1, 2, 3, NULL::{})",
+    "SELECT {} 'zyx_a'",
+    "SELECT NULL::UNION(a {})",
+    "SELECT NULL::MAP(VARCHAR, {})",
+    "SELECT 1 LIMIT (NULL::{})",
+    "SELECT sum(1) OVER (ORDER BY id ROWS BETWEEN (NULL::{}) PRECEDING AND CURRENT ROW) FROM shown",
+    "SELECT * FROM (VALUES (NULL::{}))",
+    "SELECT * REPLACE (NULL::{} AS id) FROM shown",
+    "SELECT [NULL::{} FOR x IN [1]]",
+    "SELECT 1 ORDER BY (NULL::{})",
+    "SELECT id FROM shown QUALIFY (NULL::{}) = id",
+    "SELECT sum(id) FILTER (WHERE NULL::{} = id) FROM shown",
+    "SELECT sum(id ORDER BY NULL::{}) FROM shown",
 )
 
 

@@ -66,6 +66,7 @@ class ConfinedStatement:
             parameters=_bind(self.confined, request.parameters, confinement.values),
             confinement=confinement,
             reads=None,
+            types=None,
         )
 
     def confinement(self, principal: Principal) -> Confinement:

@@ -211,7 +211,8 @@ class Judge:
         states = [state async for state in self._validate(statement, call)]
         # Another object, without the trees that the check has built.
         plain = Statement(sql, statement.text, sqlglot=statement.sqlglot, lexicon=statement.lexicon)
-        plain.note_judged(parsed.names, _name_columns(lookup.resolved))
+        types = (f"{each.schema}.{each.name}" if each.schema else each.name for each in parsed.types)
+        plain.note_judged(parsed.names, _name_columns(lookup.resolved), types)
         return _Verdict(plain, frozenset(call.read), lookup.version, tuple(states))
 
     async def _check_visible(self, statement: Statement, parsed: ParsedStatement, lookup: _Lookup) -> None:

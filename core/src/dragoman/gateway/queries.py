@@ -110,6 +110,7 @@ class Query:
             tags=NO_TAGS,
             acting=opened.acting(principal) if opened.delegation else None,
             reads=statement.judged_relations,
+            types=statement.judged_types if opened.places.narrowed else None,
         )
         confined = None
         if opened.confiner is not None:

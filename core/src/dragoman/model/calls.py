@@ -40,6 +40,8 @@ class Request:
     - `acting`: the identity to act as, if the engine applies the rights of callers.
     - `reads`: the relations that the judge found in the statement, as written. An executor whose engine tells what it
       reads can refuse a statement that reads others. None: nobody judged it, or filters and masks read more.
+    - `types`: in the same way, the types of users in it, as `schema.name` or `name`, in lower case. None also where
+      every type is visible.
     """
 
     statement: str
@@ -51,6 +53,7 @@ class Request:
     confinement: Confinement | None = None
     acting: Acting | None = None
     reads: tuple[Relation, ...] | None = None
+    types: tuple[str, ...] | None = None
 
 
 Batch = Encoded | Sequence[Sequence[Any]]

@@ -29,6 +29,7 @@ class Statement:
     - `sqlglot`: sqlglot's name of its SQL.
     - `judged_relations`, `judged_columns`: what its judge found in it, for the audit; columns only if a validator asked
       for them.
+    - `judged_types`: the types of users that its judge found, as `schema.name` or `name`, in lower case.
 
     Everything else is computed on first use. No attribute can be set: validators of policies get the statement, and
     what was judged must be what is sent.
@@ -40,6 +41,7 @@ class Statement:
     lexicon: Lexicon
     judged_relations: tuple[Relation, ...] = ()
     judged_columns: tuple[str, ...] = ()
+    judged_types: tuple[str, ...] = ()
 
     def __init__(self, original: str, text: str, *, sqlglot: str, lexicon: Lexicon) -> None:
         self.__dict__.update(original=original, text=text, sqlglot=sqlglot, lexicon=lexicon)
@@ -63,9 +65,10 @@ class Statement:
         """Return the part of this statement from `offset` on as a statement, with unchanged offsets."""
         return Statement(self.original, " " * offset + self.text[offset:], sqlglot=self.sqlglot, lexicon=self.lexicon)
 
-    def note_judged(self, relations: Iterable[Relation], columns: Iterable[str]) -> None:
+    def note_judged(self, relations: Iterable[Relation], columns: Iterable[str], types: Iterable[str]) -> None:
         """Record what its judge found in it."""
-        self.__dict__.update(judged_relations=tuple(relations), judged_columns=tuple(columns))
+        found = {"judged_relations": relations, "judged_columns": columns, "judged_types": types}
+        self.__dict__.update({name: tuple(each) for name, each in found.items()})
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what another process needs. Tokens and trees are larger than the text, so it makes its own."""

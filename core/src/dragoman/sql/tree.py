@@ -51,7 +51,18 @@ def parse_text(statement: Statement, text: str) -> exp.Expr:
         raise _invalid(statement, None) from None
     if len(trees) != 1 or trees[0] is None:
         raise _invalid(statement, None)
+    _check_queries(statement, trees[0])
     return _take_lists_for_tables(trees[0]) if statement.lexicon.tables_in_lists else trees[0]
+
+
+def _check_queries(statement: Statement, tree: exp.Expr) -> None:
+    """Refuse a query of which a part is not in its tree: sqlglot leaves out arguments that a function does not take."""
+    written = sum(token.kind == "word" and token.text.lower() == "select" for token in statement.tokens)
+    if written > 1 and isinstance(tree, exp.Query) and written > sum(1 for _ in tree.find_all(exp.Select)):
+        raise InvalidSql(
+            "A query in parentheses is an argument of a function that takes no such argument.",
+            suggestion="Check the arguments of the statement's functions.",
+        )
 
 
 def _take_lists_for_tables(tree: exp.Expr) -> exp.Expr:

@@ -51,6 +51,7 @@ class WorkerExecutor(Executor):
             limits.max_bytes,
             limits.timeout,
             reads=reads,
+            types=request.types,
             **more,
         )
 

@@ -11,7 +11,7 @@ class Run(msgspec.Struct, tag=True, frozen=True):
     """An order to read the rows of one statement, to name its columns, or to return its plan. `timeout` in seconds.
 
     `confine`: what the dialect's worker must know when the statement may read only parts of some relations. `reads`:
-    the relations that were judged, their names in parts. None: nobody judged the statement.
+    the relations that were judged, their names in parts. None: nobody judged the statement. `types`: as in `Request`.
     """
 
     sql: str
@@ -24,6 +24,7 @@ class Run(msgspec.Struct, tag=True, frozen=True):
     verbose: bool = False
     confine: Any = None
     reads: list[tuple[str, ...]] | None = None
+    types: tuple[str, ...] | None = None
 
 
 class Cancel(msgspec.Struct, tag=True, frozen=True):

@@ -18,6 +18,7 @@ from dragoman_duckdb.rules import RULES
 Path = tuple[str, ...]
 Node = dict[str, Any]
 Names = frozenset[str]
+Types = tuple[str, ...] | None
 
 PARSE = "SELECT system.main.json_serialize_sql($1::VARCHAR)"
 KINDS = frozenset(
@@ -44,25 +45,34 @@ class Readings:
 
     def __init__(self, functions: Collection[str]) -> None:
         self._functions = functions
-        self._passed: dict[tuple[str, tuple[Path, ...]], None] = {}
+        self._passed: dict[tuple[str, tuple[Path, ...], Types], None] = {}
 
-    def check(self, cursor: duckdb.DuckDBPyConnection, sql: str, judged: Iterable[Path]) -> None:
-        """Raise `UnsafeSql` if DuckDB reads a relation that was not judged, calls an unlisted function, or does more.
+    def check(
+        self, cursor: duckdb.DuckDBPyConnection, sql: str, relations: Iterable[Path], types: Types = None
+    ) -> None:
+        """Raise `UnsafeSql` if DuckDB names a relation or type that was not judged or a function that is not listed.
 
-        `judged`: the names of relations, in parts. Raises `InvalidSql` for a statement that is nested too deeply.
+        `relations`: those that were judged, their names in parts. `types`: those of users, with dots; None: any may be
+        named. Raises `InvalidSql` for a statement that is nested too deeply.
         """
-        key = sql, tuple(judged)
+        key = sql, tuple(relations), types
         if key in self._passed:
             return
-        self._compare(_parse(cursor, sql), set(map(_fold, judged)))
+        self._compare(_parse(cursor, sql), set(map(_fold, relations)), types)
         if len(sql) <= LONGEST:
             if len(self._passed) == REMEMBERED:
                 del self._passed[next(iter(self._passed))]
             self._passed[key] = None
 
-    def _compare(self, tree: Any, judged: Collection[Path]) -> None:
+    def _compare(self, tree: Any, relations: Collection[Path], types: Types) -> None:
         for kind, path in _read(tree):
-            is_judged = path in judged if kind == "relation" else kind in LISTED and self._allows(kind, path)
+            match kind:
+                case "relation":
+                    is_judged = path in relations
+                case "type":
+                    is_judged = types is None or _is_own_type(path) or ".".join(path) in types
+                case _:
+                    is_judged = kind in LISTED and self._allows(kind, path)
             if not is_judged:
                 raise _differs(f"the {kind} {'.'.join(path)}")
 
@@ -97,7 +107,7 @@ def _read(tree: Any) -> Iterator[tuple[str, Path]]:
 
 
 def _name(node: Node) -> tuple[str, Path] | None:
-    """Return what a node names, with its name in parts, folded: a relation, a function, or a construct of no query."""
+    """Return what a node names, its name in parts, folded: a relation, function, type, or construct of no query."""
     kind = node.get("type")
     if ("cte_map" in node or "sample" in node) and kind not in KINDS:
         return "construct", (str(kind),)
@@ -105,9 +115,15 @@ def _name(node: Node) -> tuple[str, Path] | None:
         return "relation", _path(node)
     if kind == "TABLE_FUNCTION":
         return "table function", _path(node["function"])
+    if kind == "TYPE":
+        return "type", _path(node)
     if "function_name" in node and not node.get("is_operator"):
         return "function", _path(node)
     return None
+
+
+def _is_own_type(path: Path) -> bool:
+    return path[:-1] in ENGINE and path[-1].removesuffix(" with time zone") in RULES.types
 
 
 def _path(node: Node) -> Path:

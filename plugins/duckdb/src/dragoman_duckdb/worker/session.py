@@ -102,7 +102,7 @@ class Session:
         _check_single(cursor, order.sql)
         self._refuse_posing(order.sql)
         if order.reads is not None:
-            self._readings.check(cursor, order.sql, order.reads)
+            self._readings.check(cursor, order.sql, order.reads, order.types)
 
     def _refuse_posing(self, sql: str) -> None:
         posing = self._posing.search(sql) if self._posing else None
