@@ -9,6 +9,11 @@ DIALECT = Dialect(name="any", contract=1, sqlglot="postgres", lexicon=Lexicon(co
 OUT = [
     "nextval('secret.numbers')",
     "nextval('\"secret\".numbers') + 1",
+    "NEXTVAL('secret.numbers')",
+    "nextval(('secret.numbers'::text)::regclass)",
+    "concat(nextval('sales.numbers'), secret.f('x'))",
+    "concat('sales.orders'::regclass, 'it''s', secret.f('x'))",
+    "\"it's\" > 0 AND secret.f('x')",
     "nextval('secret.numbers'::regclass)",
     "'calm'::secret.mood",
     "secret.f(x) > 0",
@@ -21,6 +26,8 @@ OUT = [
 IN = [
     "nextval('sales.numbers')",
     "concat('www.example.com', 1)",
+    "concat(nextval('sales.numbers'), 'www.example.com')",
+    "concat('nextval(', 'www.example.com', '\"', 'it''s www.example.com')",
     "nextval('sales.numbers'::regclass)",
     "'calm'::sales.mood",
     "sales.f(x)",

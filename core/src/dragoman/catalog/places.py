@@ -27,8 +27,11 @@ HIDDEN = "(hidden)"
 """Stands in an error of the database for a name that its reader may not know."""
 UNKNOWN = "unknown"
 """Stands for a type that its reader may not know."""
-_VALUE = re.compile(r"(?<!(?:next|curr)val\()'(?:[^']|'')*'(?!::reg)")
-"""A text that is not a name, unlike those in nextval('sales.numbers') and 'sales.orders'::regclass."""
+_QUOTED = r"'(?:[^']|'')*+'"
+_VALUE = re.compile(
+    rf"""("(?:[^"]|"")*+"|(?:next|curr|set)val\({_QUOTED}|{_QUOTED}(?:::text\))?::reg)|{_QUOTED}""", re.IGNORECASE
+)
+"""A text. The group is what stays: a quoted name, and names in texts: nextval('sales.numbers'), 'sales.n'::regclass."""
 _BARE = r"[^\W\d][\w$]*"
 _TELLING = frozenset({"21", "22", "53", "54", "57"})
 """SQLSTATE classes of `QueryError`s whose message is about values and resources, and never names a relation."""
@@ -151,7 +154,7 @@ class Places:
             return False
         return any(
             not self._is_known(parts) and (parts[0].text not in aliases or self._is_schema(match, parts))
-            for match, parts in self._names(_VALUE.sub("''", text))
+            for match, parts in self._names(_VALUE.sub(lambda found: found[1] or "''", text))
         )
 
     def mask(self, text: str) -> str:
