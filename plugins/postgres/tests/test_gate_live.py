@@ -6,6 +6,7 @@ import asyncpg
 import pytest
 from dragoman import Database, DragomanError, Gateway, SchemaNotFound, TableNotFound, UnsafeSql
 from dragoman.testing.corpus import cases, setup
+from dragoman_postgres.closure import REACHED
 from dragoman_postgres.testing import Server
 
 CASES = cases("postgres")
@@ -314,3 +315,9 @@ async def test_relations_outside_the_configured_schemas_are_refused(
         with pytest.raises(TableNotFound):
             await gateway.query(narrow.name, "SELECT * FROM secrets")
         assert (await gateway.query(narrow.name, "SELECT count(*) FROM customers")).rows == [[3]]
+
+
+@pytest.mark.anyio
+async def test_all_trees_are_searched_once_and_not_for_each_object_that_is_reached(admin: asyncpg.Connection):
+    plan = await admin.fetch(f"EXPLAIN {REACHED}", [], False, ["public"], *([[]] * 7))
+    assert any(line.strip() == "CTE returned" for (line,) in plan)

@@ -45,6 +45,7 @@ $1: names of volatile functions that are harmless, $2: patterns of others that a
 """
 
 # Of the types that SQL's JSON functions return, as JSON_VALUE(... RETURNING d), no dependency tells: the tree does.
+# All trees are searched, so it must be done once, and not for each object that is reached.
 _RETURNED = f"""
 SELECT t.class::oid AS class, t.oid, found.id[1]::oid AS type FROM ({_TREES}) AS t
 CROSS JOIN LATERAL regexp_matches(t.tree,
@@ -113,7 +114,7 @@ WITH RECURSIVE member AS (
   SELECT of AS oid, array_agg(oid) AS those FROM (
     SELECT oid, oprcom FROM pg_operator UNION ALL SELECT oid, oprnegate FROM pg_operator) AS o (oid, of)
   WHERE of <> 0 GROUP BY of
-), returned AS ({_RETURNED}
+), returned AS MATERIALIZED ({_RETURNED}
 ), reach AS (
   SELECT kind, class, oid FROM seeds
   UNION SELECT above.kind, above.class, above.oid
