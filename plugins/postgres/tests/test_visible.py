@@ -51,6 +51,11 @@ CREATE TABLE orders (
   id int PRIMARY KEY, secret_id int REFERENCES {MARK}_s.{MARK}_t, kind {MARK}_s.{MARK}_enum DEFAULT 'calm',
   amount {MARK}_s.{MARK}_domain, kinds {MARK}_s.{MARK}_enum[], pair {MARK}_s.{MARK}_composite,
   number int DEFAULT nextval('{MARK}_s.{MARK}_sequence'::regclass), word text COLLATE {MARK}_s.{MARK}_collation);
+CREATE SEQUENCE seen;
+CREATE TABLE defaults (
+  id int DEFAULT nextval('{MARK}_s.{MARK}_sequence'::text),
+  "it's" int DEFAULT nextval('seen'::regclass) + {MARK}_s.{MARK}_f(length('x')),
+  CHECK ("it's" > 0 OR {MARK}_s.{MARK}_f(length('x')) > 0));
 CREATE TABLE counted (id int PRIMARY KEY, number int, CHECK ({MARK}_s.{MARK}_f(id) > 0));
 COMMENT ON TABLE orders IS 'what customers bought';
 CREATE DOMAIN text_of_ours AS text;
@@ -74,7 +79,7 @@ CREATE TABLE child () INHERITS ({MARK}_s.{MARK}_parent);
 ANALYZE;
 """
 VISIBLE = {
-    "tables": ["child", "counted", "lines", "orders", "parts"],
+    "tables": ["child", "counted", "defaults", "lines", "orders", "parts"],
     "views": ["over_empty", "over_function", "over_secret", "over_type", "over_view", "plain"],
 }
 
@@ -131,7 +136,7 @@ def _calls() -> Iterator[tuple[str, dict[str, object]]]:
     for schema, detail in product(SCHEMAS, ("compact", "full")):
         yield "list_tables", {"schema_name": schema, "detail": detail}
         yield "list_tables", {"schema_name": schema, "detail": detail, "name_pattern": f"%{MARK[1:5]}%"}
-        for name in [*NAMES, ["orders", "over_secret", "child", "counted", "parts"], ["orders", f"{MARK}_t"]]:
+        for name in [*NAMES, ["orders", "over_secret", "child", "counted", "defaults", "parts"], ["orders", f"{MARK}_t"]]:
             more = {"include_indexes": True, "include_constraints": True}
             yield "describe_table", {"table_name": name, "schema_name": schema, "detail": detail, **more}
     for name, schema in product(NAMES, SCHEMAS):
