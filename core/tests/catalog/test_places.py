@@ -11,6 +11,7 @@ OUT = [
     "nextval('\"secret\".numbers') + 1",
     "NEXTVAL('secret.numbers')",
     "nextval(('secret.numbers'::text)::regclass)",
+    "length('secret.numbers'::text::regclass::text)",
     "concat(nextval('sales.numbers'), secret.f('x'))",
     "concat('sales.orders'::regclass, 'it''s', secret.f('x'))",
     "\"it's\" > 0 AND secret.f('x')",

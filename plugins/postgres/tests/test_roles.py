@@ -355,6 +355,8 @@ ALTER TABLE shown ADD CHECK (id <> 'zyx'::regclass::oid::int)
 ALTER TABLE shown ADD EXCLUDE USING btree (id WITH =) WHERE (zyx_holds_too(id))
 ALTER TABLE shown ALTER price SET DEFAULT nextval('zyx_aside.zyx_number')
 ALTER TABLE shown ALTER price SET DEFAULT nextval('zyx_public')
+ALTER TABLE shown ALTER price SET DEFAULT nextval('zyx_public'::text)
+ALTER TABLE shown ADD "it's" int CHECK ("it's" > 0 OR zyx_holds_too(length('x')))
 ALTER TABLE shown ALTER name SET DEFAULT (ROW(1, 'x')::zyx).zyx_secret
 ALTER TABLE shown ADD g boolean GENERATED ALWAYS AS (zyx_holds_too(id)) STORED
 CREATE INDEX shown_i ON shown (zyx_aside.zyx_holds(id))

@@ -136,7 +136,11 @@ def _calls() -> Iterator[tuple[str, dict[str, object]]]:
     for schema, detail in product(SCHEMAS, ("compact", "full")):
         yield "list_tables", {"schema_name": schema, "detail": detail}
         yield "list_tables", {"schema_name": schema, "detail": detail, "name_pattern": f"%{MARK[1:5]}%"}
-        for name in [*NAMES, ["orders", "over_secret", "child", "counted", "defaults", "parts"], ["orders", f"{MARK}_t"]]:
+        for name in [
+            *NAMES,
+            ["orders", "over_secret", "child", "counted", "defaults", "parts"],
+            ["orders", f"{MARK}_t"],
+        ]:
             more = {"include_indexes": True, "include_constraints": True}
             yield "describe_table", {"table_name": name, "schema_name": schema, "detail": detail, **more}
     for name, schema in product(NAMES, SCHEMAS):

@@ -29,7 +29,7 @@ UNKNOWN = "unknown"
 """Stands for a type that its reader may not know."""
 _QUOTED = r"'(?:[^']|'')*+'"
 _VALUE = re.compile(
-    rf"""("(?:[^"]|"")*+"|(?:next|curr|set)val\({_QUOTED}|{_QUOTED}(?:::text\))?::reg)|{_QUOTED}""", re.IGNORECASE
+    rf"""("(?:[^"]|"")*+"|(?:next|curr|set)val\({_QUOTED}|{_QUOTED}(?:::text\)?)?::reg)|{_QUOTED}""", re.IGNORECASE
 )
 """A text. The group is what stays: a quoted name, and names in texts: nextval('sales.numbers'), 'sales.n'::regclass."""
 _BARE = r"[^\W\d][\w$]*"
