@@ -153,9 +153,20 @@ async def test_a_variant_holds_objects_and_null(gateway: Gateway):
 
 
 @pytest.mark.anyio
-async def test_a_map_whose_keys_are_variants_keeps_each_of_them(gateway: Gateway):
-    result = await gateway.query(None, "SELECT map([1::VARIANT, '1'::VARIANT], ['a', 'b'])")
-    assert len(result.rows[0][0]) == 2
+@pytest.mark.parametrize(
+    ("keys", "told"),
+    [
+        ("1::VARIANT, '1'::VARIANT, TRUE::VARIANT", ["1", '"1"', "true"]),
+        ("[1::VARIANT], ['1'::VARIANT]", ["[1]", '["1"]']),
+        ("struct_pack(a := DATE '2024-02-29'::VARIANT)", ['{"a":"2024-02-29"}']),
+        ("map([1::VARIANT], [2])", ['{"1":2}']),
+        ("'NaN'::DOUBLE, 0.5", ["NaN", "0.5"]),
+    ],
+)
+async def test_a_map_keeps_each_of_its_keys_with_its_exact_value(gateway: Gateway, keys: str, told: list[str]):
+    values = ("'x'::VARIANT", "'1'::VARIANT", "12.50::DECIMAL(4, 2)::VARIANT")[: len(told)]
+    result = await gateway.query(None, f"SELECT map([{keys}], [{', '.join(values)}])")
+    assert result.rows == [[dict(zip(told, ("x", "1", "12.50"), strict=False))]]
 
 
 @pytest.mark.anyio

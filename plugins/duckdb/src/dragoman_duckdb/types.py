@@ -19,7 +19,7 @@ _VARIANT = re.compile(rf"{_QUOTED}|\bVARIANT{_ENDS}")
 _MAP = re.compile(rf"{_QUOTED}|\bMAP\(")
 _PARTS = re.compile(rf"{_QUOTED}|[(),]")
 _UNTOLD_KEY = re.compile(r"(?:STRUCT|TUPLE|MAP)\(.*|.*\]|BIGNUM", re.DOTALL)
-"""Keys of which Python makes none. Variants stay as they are, since two of them may have one text."""
+"""Keys of which Python makes none."""
 _SHORT = {"timestamp with time zone": "timestamptz", "time with time zone": "timetz"}
 _INTEGERS = r"U?(TINY|SMALL|BIG|HUGE)INT|U?INTEGER"
 _KINDS = (
@@ -45,10 +45,17 @@ def _write_keys(type_: str) -> str:
         if found[1] or start < place:  # a name, or a map inside a key
             continue
         key = type_[start : _find_comma(type_, start)]
-        if _UNTOLD_KEY.fullmatch(key) and not _VARIANT.search(_QUOTES.sub("", key)):
-            written += type_[place:start], "VARCHAR"
+        if (text := _write_key(key)) != key:
+            written += type_[place:start], text
             place = start + len(key)
     return "".join((*written, type_[place:]))
+
+
+def _write_key(key: str) -> str:
+    """Return the type to which a key is cast. Of variants JSON tells apart what is one text: 1 and '1'."""
+    if _VARIANT.search(_QUOTES.sub("", key)):
+        return "JSON"
+    return "VARCHAR" if _UNTOLD_KEY.fullmatch(key) else key
 
 
 def _find_comma(type_: str, start: int) -> int:

@@ -43,8 +43,8 @@ def _merge(value: Any, text: Any) -> Any:
             return text
         text = json.loads(text, parse_int=str, parse_float=str)
     if isinstance(value, dict):
-        # Keys that are variants differ: JSON has each of them.
-        return {key: _merge(value[key], text[key]) for key in value} if list(value) == list(text) else text
+        # By their order, since NaN as a key is not equal to itself.
+        return {key: _merge(*pair) for key, *pair in zip(value, value.values(), text.values(), strict=True)}
     if isinstance(value, list | tuple):
         return [_merge(*pair) for pair in zip(value, text, strict=True)]
     is_written = isinstance(value, _AS_WRITTEN) or (isinstance(value, bytes) and _is_geometry(value, text))
