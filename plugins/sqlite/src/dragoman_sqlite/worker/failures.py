@@ -27,7 +27,7 @@ _LOCKED = ("it is locked by another process", "Try again when the other process 
 _DAMAGED = ("its file is damaged", "Its owner may learn more from PRAGMA integrity_check.")
 _NAMES_MAIN = (
     "a view or trigger of it writes the schema main before a name, so that it cannot be attached",
-    "Have its owner write the name alone, or grant tables without filter and masks.",
+    "Have its owner write the name alone.",
 )
 UNREACHABLE: Final[Mapping[type[Exception], tuple[str, str]]] = {
     apsw.BusyError: _LOCKED,
