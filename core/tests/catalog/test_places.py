@@ -1,5 +1,7 @@
 """What exists for callers of a database of which they see only a part."""
 
+from random import Random
+
 import pytest
 from dragoman import Database, Dialect, PermissionDenied, QueryError, TableNotFound
 from dragoman.catalog import Places
@@ -59,6 +61,19 @@ def test_an_alias_of_that_name_makes_no_difference(places: Places, text: str):
 @pytest.mark.parametrize("text", IN)
 def test_a_text_of_visible_schemas_and_the_engine_s_own_does_not(places: Places, text: str):
     assert not places.leads_out(text)
+
+
+# Pieces whose quotes may be taken for the beginning or the end of another.
+BETWEEN = ['"it\'s"', "'a \"'", "''", "'it''s'", '"a""b"', "'nextval('", "E'\\\\'", "'::regclass'", "(", ")"]
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_what_stands_beside_a_name_does_not_hide_it(places: Places, seed: int):
+    chance = Random(seed)
+    inside = chance.choices(IN + BETWEEN, k=6)
+    assert not places.leads_out(" || ".join(inside))
+    inside.insert(chance.randrange(7), chance.choice(OUT))
+    assert places.leads_out(" || ".join(inside))
 
 
 def test_an_alias_may_qualify_columns(places: Places):

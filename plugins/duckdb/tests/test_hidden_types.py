@@ -1,4 +1,7 @@
-"""A type that users made and no visible column has is, to who sees a part of a database, as if it were not there."""
+"""What users made beside tables is, to who sees a part of a database, as if it were not there.
+
+That is so for types that no visible column has, and for sequences.
+"""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -11,7 +14,11 @@ from dragoman.model import Principal
 from dragoman.tools import Toolbox
 
 ANN = Principal("ann", subject="ann")
-SCRIPT = "CREATE TABLE shown (id INTEGER, kind VARCHAR); CREATE TABLE hidden (id INTEGER, kind {type});"
+SCRIPT = """
+CREATE SEQUENCE zyx_numbers;
+CREATE TABLE shown (id INTEGER DEFAULT nextval('zyx_numbers'), kind VARCHAR);
+CREATE TABLE hidden (id INTEGER, kind {type});
+"""
 ROLE = """
 [databases.shop]
 url = "duckdb:///shop.duckdb"
@@ -70,6 +77,12 @@ async def test_a_hidden_type_is_answered_for_as_one_that_is_not_there(toolbox: T
     ]
     assert there.replace("zyx_kind", "zyx_none") == absent
     assert '"error"' in there
+
+
+async def test_a_default_does_not_tell_the_name_of_a_sequence(toolbox: Toolbox) -> None:
+    told = (await toolbox.call("describe_table", {"table_name": "shown", "detail": "full"}, principal=ANN)).text
+    assert "zyx" not in told
+    assert '"kind"' in told
 
 
 async def test_types_of_the_engines_own_are_open(toolbox: Toolbox) -> None:

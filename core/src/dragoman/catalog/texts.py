@@ -20,8 +20,11 @@ _WORDS = frozenset(
     " nextval no nulls of over partition posix range rows second stored valid varying virtual within without year"
     " zone".split()
 )
-_TEXT = re.compile(r"""("(?:[^"]|"")*+")|'((?:[^']|'')*+)'(\s*::\s*(?:text[\s)]*::\s*)?reg\w+)?""")
-"""A quoted name, or a text and whether it is a name: 'sales.n'::regclass, ('sales.n'::text)::regclass."""
+_TEXT = re.compile(
+    r"""("(?:[^"]|"")*+")|((?:next|curr|set)val\()?'((?:[^']|'')*+)'(\s*::\s*(?:text[\s)]*::\s*)?reg\w+)?""",
+    re.IGNORECASE,
+)
+"""A quoted name, or a text with what makes it a name: nextval('n'), 's.n'::regclass, ('s.n'::text)::regclass."""
 _OPERATOR = re.compile(r"[-+*/<>=~!@#%^&|`?]+")
 _ARGUMENTS = re.compile(r"\(.*")
 
@@ -67,14 +70,15 @@ class Texts:
     def _is_own(self, text: str, known: Collection[str], sequences: Collection[str]) -> bool:
         if not all(name in sequences for name in self._objects(text)):
             return False
-        bare = _TEXT.sub(lambda found: found[1] or "''", text)
+        bare = _TEXT.sub(lambda found: found[1] or f"{found[2] or ''}''", text)
         if self._operators is not None and not self._operators.issuperset(_OPERATOR.findall(bare)):
             return False
         return all(name in known or name.lower() in self._engine for name in self._names(bare))
 
     def _objects(self, text: str) -> Iterator[str]:
         """Yield the names in text literals, as in nextval('orders_id_seq'::regclass)."""
-        return (match[2].rpartition(".")[2].strip('"') for match in _TEXT.finditer(text) if match[3])
+        found = (match for match in _TEXT.finditer(text) if match[2] or match[4])
+        return (match[3].rpartition(".")[2].strip('"') for match in found)
 
     def _names(self, text: str) -> Iterator[str]:
         for match in self._name.finditer(text):
