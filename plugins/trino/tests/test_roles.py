@@ -97,6 +97,30 @@ async def test_a_view_that_is_replaced_is_there_for_what_it_reads_now(trino_serv
             assert (await ask(toolbox, "execute_query", sql="SELECT * FROM few"))["rows"] == [[1]]
 
 
+async def test_views_that_swap_their_queries_are_there_for_what_they_read_now(trino_server, monkeypatch):
+    async with trino_server.schema() as schema:
+        queries = {name: f"SELECT id FROM {schema}.{name}" for name in ("shown", "hidden")}
+        views = {"few": "shown", "many": "hidden"}
+        create = "CREATE OR REPLACE VIEW {} AS {}".format
+        await trino_server.run(
+            "CREATE TABLE shown AS SELECT 1 AS id",
+            "CREATE TABLE hidden AS SELECT 2 AS id",
+            *(create(view, queries[table]) for view, table in views.items()),
+            schema=schema,
+        )
+        denied = (f"{schema}.hidden", f"{schema}.many")
+        grant = Grant(database="shop", tables=(f"{schema}.*",), deny=denied, key="roles.reader.grants.0")
+        role = Role(name="reader", groups=frozenset({"readers"}), grants=(grant,))
+        database = trino_server.configure(*schema.split("."), name="shop", schemas=(schema,))
+        async with Gateway.open(Configuration(databases={"shop": database}, roles={"reader": role})) as gateway:
+            toolbox = Toolbox(gateway)
+            assert (await ask(toolbox, "execute_query", sql="SELECT * FROM few"))["rows"] == [[1]]
+            swapped = zip(views, reversed(views.values()), strict=True)
+            await trino_server.run(*(create(view, queries[table]) for view, table in swapped), schema=schema)
+            monkeypatch.setattr(Watch, "is_due", True)
+            assert "error" in await ask(toolbox, "execute_query", sql="SELECT * FROM few")
+
+
 @pytest.fixture(scope="module")
 async def authored(trino_server, anyio_backend):
     """A caller of a granted schema, and the views in it, by whether they read that schema alone.
