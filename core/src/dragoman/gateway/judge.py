@@ -211,8 +211,7 @@ class Judge:
         states = [state async for state in self._validate(statement, call)]
         # Another object, without the trees that the check has built.
         plain = Statement(sql, statement.text, sqlglot=statement.sqlglot, lexicon=statement.lexicon)
-        types = (f"{each.schema}.{each.name}" if each.schema else each.name for each in parsed.types)
-        plain.note_judged(parsed.names, _name_columns(lookup.resolved), types)
+        plain.note_judged(parsed.names, _name_columns(lookup.resolved), (each.dotted for each in parsed.types))
         return _Verdict(plain, frozenset(call.read), lookup.version, tuple(states))
 
     async def _check_visible(self, statement: Statement, parsed: ParsedStatement, lookup: _Lookup) -> None:

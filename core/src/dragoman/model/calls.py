@@ -40,7 +40,7 @@ class Request:
     - `acting`: the identity to act as, if the engine applies the rights of callers.
     - `reads`: the relations that the judge found in the statement, as written. An executor whose engine tells what it
       reads can refuse a statement that reads others. None: nobody judged it, or filters and masks read more.
-    - `types`: in the same way, the types of users in it, as `schema.name` or `name`, in lower case. None also where
+    - `types`: in the same way, the types of users in it, each as `Named.dotted`, in lower case. None also where
       every type is visible.
     """
 

@@ -29,7 +29,7 @@ class Statement:
     - `sqlglot`: sqlglot's name of its SQL.
     - `judged_relations`, `judged_columns`: what its judge found in it, for the audit; columns only if a validator asked
       for them.
-    - `judged_types`: the types of users that its judge found, as `schema.name` or `name`, in lower case.
+    - `judged_types`: the types of users that its judge found, each as `Named.dotted`, in lower case.
 
     Everything else is computed on first use. No attribute can be set: validators of policies get the statement, and
     what was judged must be what is sent.

@@ -11,6 +11,7 @@ from typing import Any
 import duckdb
 import msgspec
 from dragoman import InvalidSql, UnsafeSql
+from dragoman.parsed import qualify, schema_of
 from dragoman.words import lower_ascii
 
 from dragoman_duckdb.rules import RULES
@@ -70,7 +71,7 @@ class Readings:
                 case "relation":
                     is_judged = path in relations
                 case "type":
-                    is_judged = types is None or _is_own_type(path) or ".".join(path) in types
+                    is_judged = types is None or _is_own_type(path) or qualify(path[-1], schema_of(path)) in types
                 case _:
                     is_judged = kind in LISTED and self._allows(kind, path)
             if not is_judged:
