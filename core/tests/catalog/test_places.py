@@ -1,10 +1,12 @@
 """What exists for callers of a database of which they see only a part."""
 
+from dataclasses import replace
 from random import Random
 
 import pytest
 from dragoman import Database, Dialect, PermissionDenied, QueryError, TableNotFound
 from dragoman.catalog import Places
+from dragoman.catalog.places import names_in
 from dragoman.sql.lexicon import Lexicon
 
 DIALECT = Dialect(name="any", contract=1, sqlglot="postgres", lexicon=Lexicon(colon_casts=True))
@@ -74,6 +76,18 @@ def test_what_stands_beside_a_name_does_not_hide_it(places: Places, seed: int):
     assert not places.leads_out(" || ".join(inside))
     inside.insert(chance.randrange(7), chance.choice(OUT))
     assert places.leads_out(" || ".join(inside))
+
+
+def test_quotes_and_escapes_are_those_of_the_dialect():
+    lexicon = Lexicon(identifier_quotes="`", backslash_escapes=True)
+    places = Places(Database(name="d", dialect="any", schemas=("sales",)), replace(DIALECT, lexicon=lexicon))
+    assert places.leads_out("select `it's`, `secret`.`t`.`x`, `that's`")
+    assert places.leads_out(r"select 'it\'s', secret.t.x, 'that\'s'")
+    assert not places.leads_out(r"select 'it\'s secret.t.x', `sales`.`t`.`x`")
+
+
+def test_a_part_of_a_name_is_no_alias():
+    assert names_in("\"it's\".x, secret.t, o, 'p'", DIALECT.lexicon) == {"x", "t", "o"}
 
 
 def test_an_alias_may_qualify_columns(places: Places):

@@ -50,6 +50,17 @@ def parse_name(text: str, lexicon: Lexicon) -> tuple[Part, ...] | None:
     return None
 
 
+def name_pattern(lexicon: Lexicon) -> str:
+    """Return the pattern of one name, plain or quoted."""
+    return "|".join((*quoted_name_patterns(lexicon), _BARE.pattern))
+
+
+def quoted_name_patterns(lexicon: Lexicon) -> Iterator[str]:
+    """Yield the pattern of a quoted name for each of the lexicon's quotes."""
+    patterns = {'"': r'"(?:[^"]|"")+"', "`": r"`(?:[^`]|``)+`", "[": r"\[[^\[\]\d][^\[\]]*\]"}
+    yield from (patterns[mark] for mark in lexicon.identifier_quotes if mark in patterns)
+
+
 def interpretations(written: str, dialect: Dialect) -> Iterator[tuple[Part, ...]]:
     """Yield the meanings that a written name may have: as in SQL first, then exactly as stored."""
     parts = parse_name(written, dialect.lexicon)

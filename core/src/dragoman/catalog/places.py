@@ -7,7 +7,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from dragoman.catalog.names import Part, parse_name
+from dragoman.catalog.literals import separate_texts
+from dragoman.catalog.names import Part, name_pattern, parse_name
 from dragoman.dialect import Capability, Dialect
 from dragoman.errors import DragomanError, PermissionDenied, QueryError
 from dragoman.model import (
@@ -27,12 +28,6 @@ HIDDEN = "(hidden)"
 """Stands in an error of the database for a name that its reader may not know."""
 UNKNOWN = "unknown"
 """Stands for a type that its reader may not know."""
-_QUOTED = r"'(?:[^']|'')*+'"
-_VALUE = re.compile(
-    rf"""("(?:[^"]|"")*+"|(?:next|curr|set)val\({_QUOTED}|{_QUOTED}(?:::text\)?)?::reg)|{_QUOTED}""", re.IGNORECASE
-)
-"""A text. The group is what stays: a quoted name, and names in texts: nextval('sales.numbers'), 'sales.n'::regclass."""
-_BARE = r"[^\W\d][\w$]*"
 _TELLING = frozenset({"21", "22", "53", "54", "57"})
 """SQLSTATE classes of `QueryError`s whose message is about values and resources, and never names a relation."""
 _ABOUT_OTHERS = frozenset({"42P17", "42P21"})
@@ -152,10 +147,11 @@ class Places:
         """
         if not self.narrowed or "." not in text:
             return False
+        bare, named = separate_texts(text, self._dialect.lexicon)
         return any(
             not self._is_known(parts) and (parts[0].text not in aliases or self._is_schema(match, parts))
-            for match, parts in self._names(_VALUE.sub(lambda found: found[1] or "''", text))
-        )
+            for match, parts in self._names(bare)
+        ) or any(not self._is_known(parts) for name in named for _, parts in self._names(name))
 
     def mask(self, text: str) -> str:
         """Return a text of the database in which every qualified name is masked, unless its schema is visible."""
@@ -178,7 +174,7 @@ class Places:
         """Return whether only a schema can stand before the dot: for functions, casts and operators."""
         text, before = name.string, name.string[: name.start()].rstrip()
         called = text.startswith("(", name.end()) or len(parts) == 1
-        return called or before.endswith(("::", "'")) or before[-7:].lower() == "collate"
+        return called or before.endswith("::") or before[-7:].lower() == "collate"
 
     def _is_known(self, parts: Sequence[Part]) -> bool:
         first = parts[0].text
@@ -236,8 +232,8 @@ def withhold(plan: Plan) -> Plan:
 
 def names_in(text: str, lexicon: Lexicon) -> frozenset[str]:
     """Return the names that stand alone or last in an SQL text: they may be called like columns' qualifiers."""
-    found = re.finditer(rf"'(?:[^']|'')*'|({name_pattern(lexicon)})(?!\s*\.)", text)
-    parts = (parse_name(match[1], lexicon) for match in found if match[1])
+    found = re.finditer(rf"({name_pattern(lexicon)})(\s*\.)?", separate_texts(text, lexicon)[0])
+    parts = (parse_name(match[1], lexicon) for match in found if not match[2])
     return frozenset(part.text for each in parts if each for part in each)
 
 
@@ -247,12 +243,6 @@ def _mask_json(value: Any, mask: Callable[[str], str]) -> Any:
         known: dict[str, Any] = value  # pyright: ignore[reportUnknownVariableType]
         return {key: _mask_json(each, mask) for key, each in known.items() if key != "detail"}
     return mask(value) if isinstance(value, str) else value
-
-
-def name_pattern(lexicon: Lexicon) -> str:
-    """Return the pattern of one name, plain or quoted."""
-    quoted = {'"': r'"(?:[^"]|"")+"', "`": r"`(?:[^`]|``)+`", "[": r"\[[^\[\]\d][^\[\]]*\]"}
-    return "|".join((*(quoted[mark] for mark in lexicon.identifier_quotes if mark in quoted), _BARE))
 
 
 def _chains(lexicon: Lexicon) -> re.Pattern[str]:

@@ -9,8 +9,8 @@ import re
 from collections.abc import Collection, Iterator
 from dataclasses import replace
 
-from dragoman.catalog.names import parse_name
-from dragoman.catalog.places import name_pattern
+from dragoman.catalog.literals import separate_texts
+from dragoman.catalog.names import name_pattern, parse_name
 from dragoman.dialect import Dialect
 from dragoman.model import Constraint, Table, TableColumn
 
@@ -20,11 +20,6 @@ _WORDS = frozenset(
     " nextval no nulls of over partition posix range rows second stored valid varying virtual within without year"
     " zone".split()
 )
-_TEXT = re.compile(
-    r"""("(?:[^"]|"")*+")|((?:next|curr|set)val\()?'((?:[^']|'')*+)'(\s*::\s*(?:text[\s)]*::\s*)?reg\w+)?""",
-    re.IGNORECASE,
-)
-"""A quoted name, or a text with what makes it a name: nextval('n'), 's.n'::regclass, ('s.n'::text)::regclass."""
 _OPERATOR = re.compile(r"[-+*/<>=~!@#%^&|`?]+")
 _ARGUMENTS = re.compile(r"\(.*")
 
@@ -68,17 +63,12 @@ class Texts:
             yield from self._names(_ARGUMENTS.sub("", column.type).rstrip("[]"))
 
     def _is_own(self, text: str, known: Collection[str], sequences: Collection[str]) -> bool:
-        if not all(name in sequences for name in self._objects(text)):
+        bare, named = separate_texts(text, self._dialect.lexicon)
+        if not all(name.rpartition(".")[2].strip('"') in sequences for name in named):
             return False
-        bare = _TEXT.sub(lambda found: found[1] or f"{found[2] or ''}''", text)
         if self._operators is not None and not self._operators.issuperset(_OPERATOR.findall(bare)):
             return False
         return all(name in known or name.lower() in self._engine for name in self._names(bare))
-
-    def _objects(self, text: str) -> Iterator[str]:
-        """Yield the names in text literals, as in nextval('orders_id_seq'::regclass)."""
-        found = (match for match in _TEXT.finditer(text) if match[2] or match[4])
-        return (match[3].rpartition(".")[2].strip('"') for match in found)
 
     def _names(self, text: str) -> Iterator[str]:
         for match in self._name.finditer(text):
