@@ -88,6 +88,11 @@ def upper_ascii(name: str) -> str:
     return name.upper() if name.isascii() else name.translate(_UPPER)
 
 
+def words_in(text: str) -> frozenset[str]:
+    """Return the words of a text, without case: to tell whether a name in one text may come from another."""
+    return frozenset(re.findall(r"[\w$]+", text.casefold()))
+
+
 def visible(text: str) -> str:
     """Return text with control and invisible characters spelled out."""
     return text if text.isascii() and text.isprintable() else text.translate(_SPELLED)

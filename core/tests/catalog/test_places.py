@@ -4,7 +4,7 @@ from dataclasses import replace
 from random import Random
 
 import pytest
-from dragoman import Database, Dialect, PermissionDenied, QueryError, TableNotFound
+from dragoman import ColumnNotFound, Database, Dialect, PermissionDenied, QueryError, TableNotFound
 from dragoman.catalog import Places
 from dragoman.catalog.places import names_in
 from dragoman.sql.lexicon import Lexicon
@@ -115,3 +115,16 @@ def test_an_error_says_the_same_whatever_it_is_about(places: Places):
     ]
     assert told[:4] == told[4:]
     assert "(hidden)" in str(told)
+
+
+def test_an_error_about_the_statement_shows_the_names_that_it_has(places: Places):
+    hint = {"hint": "Perhaps secret.b is meant.", "code": 1}
+    error = ColumnNotFound("column s.b of secret.t does not exist", context={"database": hint})
+    told = places.clean(error, "SELECT s.B FROM sales.t AS s")
+    assert (told.message, told.context) == ("column s.b of (hidden) does not exist", {"database": {"code": 1}})
+
+
+def test_an_error_about_values_shows_no_name_whatever_the_statement_has(places: Places):
+    error = QueryError("secret.t is full", context={"sqlstate": "53100", "table": "secret.t"})
+    told = places.clean(error, "SELECT t FROM sales.t AS secret")
+    assert (told.message, told.context) == ("(hidden) is full", {"sqlstate": "53100"})

@@ -550,3 +550,24 @@ async def test_no_index_that_holds_a_hidden_column_is_told(toolbox):
     told = str(await ask(toolbox, "describe_table", table_name="sales.people", detail="full"))
     assert "people_name_idx" in told
     assert "ssn" not in told
+
+
+@pytest.mark.parametrize(
+    ("sql", "message"),
+    [
+        ("SELECT o.totl FROM sales.orders o", "column o.totl does not exist"),
+        ("SELECT p.ssn FROM sales.people p", "column p.ssn does not exist"),
+        (
+            "SELECT o.note, count(*) FROM sales.orders o",
+            'column "o.note" must appear in the GROUP BY clause or be used in an aggregate function',
+        ),
+        (
+            "SELECT note, count(*) FROM sales.orders",
+            'column "orders.note" must appear in the GROUP BY clause or be used in an aggregate function',
+        ),
+    ],
+)
+async def test_a_mistake_is_told_by_the_names_that_the_caller_wrote(toolbox, sql, message):
+    error = (await ask(toolbox, "execute_query", sql=sql))["error"]
+    assert error["message"] == message
+    assert "(hidden)" not in json.dumps(error)

@@ -64,6 +64,20 @@ async def test_what_is_not_granted_is_read_by_no_statement(toolbox, sql):
     assert "error" in await ask(toolbox, "execute_query", sql=sql)
 
 
+@pytest.mark.parametrize(
+    ("sql", "named"),
+    [
+        ("SELECT c.nam FROM customer c", "'c.nam'"),
+        ("SELECT c.phone FROM customer c", "'c.phone'"),
+        ("SELECT c.name, count(*) FROM customer c", "'c.name'"),
+    ],
+)
+async def test_a_mistake_is_told_by_the_names_that_the_caller_wrote(toolbox, sql, named):
+    error = (await ask(toolbox, "execute_query", sql=sql))["error"]
+    assert named in error["message"]
+    assert "(hidden)" not in json.dumps(error)
+
+
 async def test_what_is_granted_is_read(toolbox):
     sql = "SELECT c.custkey FROM customer c JOIN nation n ON n.nationkey = c.nationkey ORDER BY 1 LIMIT 1"
     assert (await ask(toolbox, "execute_query", sql=sql))["rows"] == [[1]]

@@ -20,6 +20,7 @@ from dragoman.cooperative import in_thread_if_many, without_blocking
 from dragoman.dialect import Dialect, Inspector
 from dragoman.errors import DragomanError
 from dragoman.model import Constraint, Database, ForeignKey, Index, Plan, Relation, Scope, Table, TableColumn
+from dragoman.words import words_in
 
 VIEWS = DEFINED | {"virtual table"}
 """Types of relations that may show rows of others.
@@ -72,8 +73,8 @@ class GrantedPlaces(Places):
         A name that the statement has stays: if it meant such a type, the statement would have been refused.
         """
         told = super().clean(error, written)
-        words = _words(written)
-        names = {name for name in self._row_names if name in told.message and not _words(name) <= words}
+        words = words_in(written)
+        names = {name for name in self._row_names if name in told.message and not words_in(name) <= words}
         if not names:
             return told
         return told.replace(message=_TYPES.sub(lambda found: _without(found[0], names), told.message))
@@ -271,10 +272,6 @@ async def sources_of(table: Table, find_sources: FindSources) -> Collection[Rela
     if table.type in VIEWS:
         return await find_sources(table)
     return () if table.partition_of is None else (table.partition_of,)
-
-
-def _words(text: str) -> frozenset[str]:
-    return frozenset(re.findall(r"[\w$]+", text.casefold()))
 
 
 def _without(text: str, names: Iterable[str]) -> str:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from dragoman.catalog.literals import separate_texts
 from dragoman.catalog.names import Part, name_pattern, parse_name
 from dragoman.dialect import Capability, Dialect
-from dragoman.errors import DragomanError, PermissionDenied, QueryError
+from dragoman.errors import DragomanError, InvalidSql, NotFound, PermissionDenied, QueryError
 from dragoman.model import (
     UNKNOWN_EXPRESSION,
     Column,
@@ -23,6 +24,7 @@ from dragoman.model import (
     TableColumn,
 )
 from dragoman.sql.lexicon import Lexicon
+from dragoman.words import words_in
 
 HIDDEN = "(hidden)"
 """Stands in an error of the database for a name that its reader may not know."""
@@ -153,12 +155,15 @@ class Places:
             for match, parts in self._names(bare)
         ) or any(not self._is_known(parts) for name in named for _, parts in self._names(name))
 
-    def mask(self, text: str) -> str:
-        """Return a text of the database in which every qualified name is masked, unless its schema is visible."""
+    def mask(self, text: str, written: Collection[str] = ()) -> str:
+        """Return a text of the database in which every qualified name is masked, unless its schema is visible.
+
+        `written`: the words of the caller's statement. A name that consists of them stays.
+        """
         pieces: list[str] = []
         position = 0
         for match, parts in self._names(text) if self.narrowed else ():
-            if self.hides or not self._is_known(parts):
+            if (self.hides or not self._is_known(parts)) and not words_in(match[0]).issubset(written):
                 pieces += [text[position : match.start()], HIDDEN]
                 position = match.end()
         return "".join((*pieces, text[position:]))
@@ -201,14 +206,17 @@ class Places:
     def clean(self, error: DragomanError, written: str) -> DragomanError:
         """Return an error of the database without names from outside. `written`: the statement that failed.
 
-        The message depends only on the kind of error, never on whether a name in the statement exists.
+        The message depends only on the kind of error, never on whether a name in the statement exists. An error about
+        the statement itself shows the names that the statement has: the caller must know which of them is wrong.
         """
         if not self.narrowed:
             return error
+        about_it = isinstance(error, NotFound | InvalidSql)
+        mask = partial(self.mask, written=words_in(written) if about_it else frozenset())
         return error.replace(
-            message=self.mask(self._words(error)),
-            suggestion=self.mask(error.suggestion),
-            context=_mask_json(error.context, self.mask),
+            message=mask(self._words(error)),
+            suggestion=mask(error.suggestion),
+            context=_mask_json(error.context, mask),
         )
 
     def _words(self, error: DragomanError) -> str:
@@ -238,11 +246,12 @@ def names_in(text: str, lexicon: Lexicon) -> frozenset[str]:
 
 
 def _mask_json(value: Any, mask: Callable[[str], str]) -> Any:
-    """Mask every text in a JSON value. A `detail` mixes names with other words and is left out."""
+    """Remove every text with a name to mask from a JSON value. A `detail` mixes names with other words and goes too."""
     if isinstance(value, dict):
         known: dict[str, Any] = value  # pyright: ignore[reportUnknownVariableType]
-        return {key: _mask_json(each, mask) for key, each in known.items() if key != "detail"}
-    return mask(value) if isinstance(value, str) else value
+        told = {key: _mask_json(each, mask) for key, each in known.items() if key != "detail"}
+        return {key: each for key, each in told.items() if each not in (None, {})}
+    return None if isinstance(value, str) and mask(value) != value else value
 
 
 def _chains(lexicon: Lexicon) -> re.Pattern[str]:

@@ -33,6 +33,7 @@ from dragoman.model import LOCAL, Database, Encoded, ExplainOptions, Limits, Pla
 from dragoman.results import Bounded, Collected, Collector, check_columns, check_stream
 from dragoman.sql import Statement
 from dragoman.telemetry import Run
+from dragoman.words import words_in
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -351,11 +352,7 @@ def _names_other(error: DragomanError, written: str) -> bool:
     if not isinstance(error, NotFound | InvalidSql):
         return False
     told = " ".join((error.identifier or "", *re.findall(r'"([^"]+)"', error.message)))
-    return not _words(told) <= _words(written)
-
-
-def _words(text: str) -> frozenset[str]:
-    return frozenset(re.findall(r"\w+", text.casefold()))
+    return not words_in(told) <= words_in(written)
 
 
 def _too_dear(most: float, allowed: str) -> CostExceeded:
