@@ -571,3 +571,9 @@ async def test_a_mistake_is_told_by_the_names_that_the_caller_wrote(toolbox, sql
     error = (await ask(toolbox, "execute_query", sql=sql))["error"]
     assert error["message"] == message
     assert "(hidden)" not in json.dumps(error)
+
+
+@pytest.mark.parametrize("name", ["pg_class", "pg_catalog.pg_class", "information_schema.columns"])
+async def test_who_asks_the_closed_catalog_is_told_where_to_ask(toolbox, name):
+    error = (await ask(toolbox, "execute_query", sql=f"SELECT * FROM {name}"))["error"]
+    assert (error["code"], "list_tables, describe_table" in error["suggestion"]) == ("TABLE_NOT_FOUND", True)

@@ -26,6 +26,7 @@ T = TypeVar("T")
 Named = Callable[[], Awaitable[Sequence[Relation]]]
 
 SHOWN = 3
+_CLOSED = "The database's own catalog is not shown to you. Use list_tables, describe_table and search_catalog."
 _log = logging.getLogger(__name__)
 
 
@@ -129,6 +130,8 @@ async def not_there(written: Relation, statement: Statement, catalog: Catalog) -
         return (written,)
 
     error = TableNotFound(f"There is no relation {written}.", identifier=written.name)
+    if catalog.places.is_engine(written.schema or ""):
+        return error.replace(suggestion=_CLOSED)
     return await explain(error, statement, catalog, only_it)
 
 
