@@ -241,3 +241,14 @@ def test_a_name_that_the_server_cuts_means_what_is_left(name: str):
     assert touched(f'SELECT 1 FROM t JOIN (SELECT 2 AS "{name}") AS x USING ("{name}")', {"t": table}) == {
         ("t", stored)
     }
+
+
+@pytest.mark.parametrize(
+    "relations", ["orders", "(orders)", "(orders CROSS JOIN (SELECT 1) AS o)", "orders JOIN paid ON 1=1"]
+)
+@pytest.mark.parametrize("pivot", ["PIVOT (sum(total) FOR status IN ('a'))", "UNPIVOT (v FOR k IN (total, id))"])
+def test_a_pivot_groups_by_every_column_of_its_relation(relations: str, pivot: str):
+    statement = Statement.parse(f"SELECT count(*) FROM {relations} {pivot}", sqlglot="duckdb", lexicon=LEXICON)
+    tables = {written: KNOWN[written.name] for written in statement.relations()}
+    found = {column for relation, column in find_touched_columns(statement, tables, NAMES) if relation.name == "orders"}
+    assert found >= {*SCHEMA["orders"]}

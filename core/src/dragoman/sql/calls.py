@@ -14,9 +14,13 @@ from dragoman.words import lower_ascii
 SYNTAX = frozenset(
     "all and any array as between by case cast check cube distinct else end escape except exists filter first from full"
     " glob group grouping having in inner intersect interval into is isnull join lateral like limit match materialized"
-    " not notnull null of offset on or order outer over partition precision qualify range recursive regexp rollup row"
-    " rows select sets similar some tablesample then to union unnest using values when where window with within".split()
+    " not notnull null of offset on or order outer over partition pivot precision qualify range recursive regexp rollup"
+    " row rows select sets similar some tablesample then to union unnest unpivot using values when where window with"
+    " within".split()
 )
+# Words that change what a star stands for: SELECT * EXCLUDE (a).
+_AFTER_STAR = frozenset({"exclude", "rename"})
+_BEFORE_ITEM = frozenset({"select", "distinct", "all", ",", "(", "."})
 # Words of types with several words, before their length: CAST(a AS DOUBLE PRECISION(10, 2)).
 _TYPE_WORDS = frozenset(
     "big bit char character double int integer long national native precision signed unsigned varying varchar".split()
@@ -103,6 +107,13 @@ def _find_types(tokens: Sequence[Token]) -> set[int]:
     return found
 
 
+def _changes_star(tokens: Sequence[Token], index: int) -> bool:
+    """Return whether the word at `index` belongs to a star before it that is an item, and no multiplication."""
+    star, before = index - 1, index - 2
+    is_item = before >= 0 and tokens[star].text == "*" and tokens[before].text.lower() in _BEFORE_ITEM
+    return is_item and tokens[index].text.lower() in _AFTER_STAR
+
+
 def find_calls(tokens: Sequence[Token]) -> list[FunctionCall]:
     """Return every name before a parenthesis that is neither a word of the grammar nor a type.
 
@@ -115,7 +126,8 @@ def find_calls(tokens: Sequence[Token]) -> list[FunctionCall]:
         if tokens[index + 1].text != "(" or token.kind not in {"word", "name", "string"}:
             continue
         dotted = index > 0 and tokens[index - 1].text == "."
-        if dotted or not (token.kind == "word" and (token.text.lower() in SYNTAX or index in types)):
+        is_grammar = token.kind == "word" and (token.text.lower() in SYNTAX or _changes_star(tokens, index))
+        if dotted or not (is_grammar or index in types):
             calls.append(_qualify(tokens, index))
     return calls
 

@@ -29,11 +29,14 @@ _WRITE_WORDS = frozenset("alter create delete drop insert into set update".split
 # An engine may read a statement of these in parentheses as a relation or a value: FROM (SHOW TABLES), 'x' = ANY (SHOW
 # TABLES). sqlglot reads it as a table or a column with an alias.
 _INSPECTING_WORDS = frozenset("desc describe explain pragma show summarize".split())
+# What an engine may read as a statement, and as a relation in parentheses.
+_RELATIONS = frozenset({"PIVOT", "UNPIVOT"})
 _TOOLS = {
     "explain": "Use explain_query with the query itself.",
     "describe": "Use describe_table.",
     "desc": "Use describe_table.",
     "show": "Use list_tables, describe_table or list_schemas.",
+    "summarize": "Select what is asked for, such as count(*), min(x), max(x) and approx_count_distinct(x).",
     "pragma": "Use list_databases, list_tables or describe_table; only PRAGMAs that read the catalog are run.",
 }
 
@@ -48,7 +51,9 @@ def no_query(statement: Statement, reserved: frozenset[str]) -> Refusal | None:
         return meant
     first = next(verbs(statement.tokens), None)
     if first is None or first.text.lower() not in _QUERY_WORDS:
-        return Refusal("invalid", "The statement does not begin as a query.", READ_ONLY, first.start if first else None)
+        word = first.text.upper() if first else ""
+        write = f"Write SELECT * FROM ({word} ...)." if word in _RELATIONS else READ_ONLY
+        return Refusal("invalid", "The statement does not begin as a query.", write, first.start if first else None)
     writes = _WRITE_WORDS & reserved
     for token in statement.tokens:
         if token.kind == "word" and token.text.lower() in writes:

@@ -37,7 +37,12 @@ class DuckDBPlugin(dragoman.DialectPlugin):
             }
         ),
         lexicon=dragoman.Lexicon(
-            escape_strings=True, dollar_quotes=True, nested_comments=True, colon_casts=True, outer_members=True
+            escape_strings=True,
+            dollar_quotes=True,
+            nested_comments=True,
+            colon_casts=True,
+            outer_members=True,
+            marks="{}:",
         ),
         rules=RULES,
         options=Options,

@@ -150,5 +150,10 @@ def _check_single(cursor: duckdb.DuckDBPyConnection, sql: str) -> None:
     found = cursor.extract_statements(sql)
     if len(found) != 1:
         raise dragoman.UnsafeSql(f"{len(found)} statements were sent.", suggestion="Send one statement per call.")
+    if found[0].type == duckdb.StatementType.MULTI:
+        raise dragoman.UnsafeSql(
+            "DuckDB runs this as several statements.",
+            suggestion="List the values that PIVOT makes columns of: ON x IN (...).",
+        )
     if found[0].type != duckdb.StatementType.SELECT:
         raise dragoman.WriteDenied(f"{found[0].type.name} is not a query.", suggestion="Send a SELECT.")
