@@ -53,6 +53,11 @@ async def test_an_error_says_what_and_where(executor, sql, kind, name, place):
     assert error.context["error_name"].isupper()
 
 
+async def test_who_writes_limit_before_offset_is_told_the_order(executor):
+    error = await failure_of(executor, "SELECT name FROM nation LIMIT 5 OFFSET 2")
+    assert (type(error), error.suggestion) == (InvalidSql, "Write OFFSET before LIMIT: OFFSET 20 LIMIT 10.")
+
+
 async def test_the_gateway_names_what_is_near_and_shows_the_place(trino_server):
     async with Gateway.open([trino_server.configure("tpch", "tiny")]) as gateway:
         with pytest.raises(TableNotFound) as table:

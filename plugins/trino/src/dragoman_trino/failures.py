@@ -100,6 +100,8 @@ _TYPED: dict[str, tuple[type[DragomanError], str]] = {
     "EXTERNAL": (QueryError, _SOURCE),
     "INTERNAL_ERROR": (QueryError, "The server failed; the administrator can see why in its log."),
 }
+# What to write instead, by the server's message.
+_REMEDIES = (("mismatched input 'OFFSET'", "Write OFFSET before LIMIT: OFFSET 20 LIMIT 10."),)
 _NAMES = (
     re.compile(r"(?:Table|View) '(.+?)' does not exist"),
     re.compile(r"Column '(.+?)' (?:cannot be resolved|not found)"),
@@ -176,7 +178,7 @@ def _server_error(error: Mapping[str, Any], database: str, statement: str, about
     found = next((match for pattern in _NAMES if (match := pattern.search(message))), None)
     return kind(
         message,
-        suggestion=suggestion,
+        suggestion=next((remedy for beginning, remedy in _REMEDIES if message.startswith(beginning)), suggestion),
         identifier=found[1] if found else None,
         offset=_offset(line, column, statement, about),
         context=context,
