@@ -44,6 +44,8 @@ CASES: dict[str, Told] = {
     "SELECT * FROM customer, orders": [*WHOLE, *ORDERS],
     "SELECT * FROM customer JOIN orders USING (id)": None,
     "SELECT * FROM customer NATURAL JOIN orders": None,
+    "SELECT id, max(COLUMNS('e.*')) FROM customer": None,
+    "SELECT x.b FROM (SELECT COLUMNS('.*') AS b FROM customer) AS x": [("b", {ID, NAME, EMAIL})],
     "SELECT x.e FROM (SELECT email AS e, id FROM customer) x": [("e", {EMAIL})],
     "WITH x (a, b) AS (SELECT id, email FROM customer) SELECT b, a FROM x": [("b", {EMAIL}), ("a", {ID})],
     "WITH x AS (SELECT id, email FROM customer), y AS (SELECT * FROM x) SELECT * FROM y": [

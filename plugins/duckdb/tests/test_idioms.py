@@ -39,6 +39,14 @@ STARS = [
     "FROM sales SELECT DISTINCT * EXCLUDE (ssn)",
     "SELECT * REPLACE (total * 2 AS total) FROM sales",
     "SELECT * RENAME (total AS amount) FROM sales",
+    "SELECT COLUMNS('s.n') FROM sales",
+    "SELECT max(COLUMNS('^[a-z]{3}$')) AS most FROM sales",
+    "SELECT COLUMNS(* EXCLUDE (ssn)) FROM sales",
+    "SELECT COLUMNS(lambda c : c LIKE 's%') FROM sales",
+    "SELECT COLUMNS(['id', 'ssn']) FROM sales",
+    "SELECT count(*) FROM sales WHERE COLUMNS('id|ssn') > 0",
+    "SELECT x.n FROM (SELECT COLUMNS('s.n') AS n FROM sales) AS x",
+    "SELECT struct_pack(*COLUMNS('s.n')) FROM sales",
 ]
 PIVOTS = [
     "FROM sales PIVOT (sum(total) FOR country IN ('de', 'fr'))",

@@ -235,7 +235,8 @@ class Reader:
                 return self._membership(node, place)
             case exp.Star() if not isinstance(node.parent, exp.Count):
                 self._star(place)
-            case exp.Pivot():  # it groups by every column that it does not name
+            # A pivot groups by every column that it does not name. COLUMNS takes those that fit a pattern.
+            case exp.Pivot() | exp.Columns():
                 self._star(place)
             case exp.Join():
                 self._join(node, place)

@@ -99,6 +99,8 @@ class _Tracer:
         scope = within.scope
         if scope is None or not scope.settled or select.args.get("kind"):
             return None
+        if any(item.find(exp.Columns) for item in select.expressions):
+            return None
         found: list[Output] = []
         for item in select.expressions:
             brought = self._expand(item, scope, select) if _is_star(item) else [self._item(item, select, within)]

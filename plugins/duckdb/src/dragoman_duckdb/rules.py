@@ -75,7 +75,8 @@ _OF_GROUPS = """
 """
 _OF_WINDOWS = "cume_dist dense_rank first_value lag last_value lead nth_value ntile percent_rank rank row_number"
 _OF_TYPES = """
-    cast coalesce constant_or_null enum_code enum_first enum_last enum_range if ifnull nullif try_cast typeof uuid
+    cast coalesce columns constant_or_null enum_code enum_first enum_last enum_range if ifnull nullif try_cast
+    typeof uuid
 """
 _TYPES = """
     array bigint bignum binary bit bitstring blob bool boolean bpchar bytea char date datetime dec decimal double enum
