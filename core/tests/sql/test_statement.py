@@ -211,7 +211,17 @@ def test_steps_of_different_names_do_not_add_up(text: str):
     ],
 )
 @pytest.mark.parametrize(
-    "call", ["upper(a)", "max(a)", "mod(1, 2)", "first(a)", "any_value(a)", "told(a, b)", "s.told(a)"]
+    "call",
+    [
+        "upper(a)",
+        "max(a)",
+        "mod(1, 2)",
+        "first(a)",
+        "any_value(a)",
+        "told(a, b)",
+        "s.told(a)",
+        "json_table(a, '$' COLUMNS (b INT PATH '$'))",
+    ],
 )
 def test_a_call_in_the_place_of_a_relation_is_one_of_a_table_function(sql, call):
     name = call.partition("(")[0].rpartition(".")[2]

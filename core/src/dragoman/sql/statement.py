@@ -131,7 +131,11 @@ class Statement:
         facts = self.facts
         found = {call.offset: call for call in facts.calls}
         found |= {call.offset: call for call in self.written_calls if call.offset not in facts.aliases}
-        found |= {call.offset: found.get(call.offset, call)._replace(kind=call.kind) for call in facts.placed}
+        # sqlglot tells of some calls neither the place nor the name: json_table is a j_s_o_n_table.
+        written = {call.name.replace("_", ""): call for call in self.written_calls}
+        for placed in facts.placed:
+            call = written.get(placed.name.replace("_", ""), placed) if placed.offset is None else placed
+            found[call.offset] = found.get(call.offset, call)._replace(kind="table function")
         return tuple(call for _, call in sorted(found.items(), key=lambda each: each[0] or 0))
 
     def functions(self) -> tuple[str, ...]:
