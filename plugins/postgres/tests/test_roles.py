@@ -17,6 +17,7 @@ from dragoman.tools import Toolbox
 SCHEMA = """
 CREATE SCHEMA sales;
 CREATE SCHEMA hr;
+CREATE SCHEMA staff;
 CREATE TABLE public.orders (id int PRIMARY KEY, secret text);
 CREATE TYPE sales.mood AS ENUM ('ok');
 CREATE TABLE sales.orders (id int PRIMARY KEY, total numeric, note text);
@@ -26,6 +27,8 @@ CREATE INDEX ON sales.people (name);
 CREATE INDEX ON sales.people (name) INCLUDE (ssn);
 CREATE TABLE hr.salaries (id int PRIMARY KEY, person int REFERENCES sales.people, amount int);
 CREATE TABLE hr.mood (id int);
+CREATE TABLE staff.salaries (id int);
+CREATE TABLE staff.bonus (id int);
 CREATE VIEW sales.paid AS SELECT id, total FROM sales.orders WHERE total > 0;
 CREATE VIEW sales.rich AS SELECT person FROM hr.salaries WHERE amount > 100;
 CREATE VIEW sales.numbers AS SELECT ssn FROM sales.people;
@@ -50,7 +53,7 @@ SELLER = Principal("sam", subject="sam", groups=frozenset({"sellers"}))
 async def toolbox(server, database_name):
     """The tools as a seller has them."""
     connection = await asyncpg.connect(server.address(database_name))
-    await connection.execute("DROP SCHEMA IF EXISTS sales, hr CASCADE; DROP TABLE IF EXISTS public.orders;" + SCHEMA)
+    await connection.execute("DROP SCHEMA IF EXISTS sales, hr, staff CASCADE; DROP TABLE IF EXISTS public.orders;" + SCHEMA)
     await connection.close()
     database = server.configure(database_name)
     grants = (Grant(database=database.name, tables=("sales.*",), deny_columns=("ssn",), key="roles.seller.grants.0"),)
@@ -150,7 +153,8 @@ async def test_a_schema_of_which_nothing_is_granted_is_told_as_one_that_is_not_t
 
 
 HIDDEN = (
-    ("salaries", "salariex"),
+    ("salaries", "salariex"),  # in two schemas
+    ("bonus", "bonux"),  # in one
     ("hr.salaries", "hr.salariex"),
     ("xx.salaries", "xx.salariex"),
     ("public.orders", "nobody.orders"),
@@ -207,7 +211,7 @@ FAILING = ("{} + 1", "{} = 1", "{}::int", "coalesce({}, two)", "lower({})", "CAS
 async def test_no_type_names_a_hidden_relation(server, database_name, subtests):
     """A column may hold the rows of a relation that its reader does not see."""
     connection = await asyncpg.connect(server.address(database_name))
-    await connection.execute("DROP SCHEMA IF EXISTS sales, hr CASCADE; DROP TABLE IF EXISTS public.orders;" + SCHEMA)
+    await connection.execute("DROP SCHEMA IF EXISTS sales, hr, staff CASCADE; DROP TABLE IF EXISTS public.orders;" + SCHEMA)
     await connection.execute(OTHERS)
     await connection.close()
     database = replace(server.configure(database_name), schema="sales")
@@ -260,7 +264,7 @@ COMPUTING = ("note::int > 0", "1 / (id - 300) > -5", "note::date IS NULL", "('x'
 async def test_no_error_shows_a_value_that_a_view_leaves_out(server, database_name, fenced, subtests):
     """A condition may be evaluated on what a view leaves out, unless the view has a filter."""
     connection = await asyncpg.connect(server.address(database_name))
-    await connection.execute("DROP SCHEMA IF EXISTS sales, hr CASCADE; DROP TABLE IF EXISTS public.orders;" + SCHEMA)
+    await connection.execute("DROP SCHEMA IF EXISTS sales, hr, staff CASCADE; DROP TABLE IF EXISTS public.orders;" + SCHEMA)
     await connection.execute(LEAVING_OUT)
     await connection.close()
     database = server.configure(database_name)
@@ -297,7 +301,7 @@ CREATE VIEW sales.late AS SELECT id, zyxcol AS note FROM public.ledger WHERE upp
 
 async def test_a_view_of_a_hidden_table_is_not_taken_for_one_of_a_visible_table_of_that_name(server, database_name):
     connection = await asyncpg.connect(server.address(database_name))
-    await connection.execute("DROP SCHEMA IF EXISTS sales, hr CASCADE; DROP TABLE IF EXISTS public.orders;" + SCHEMA)
+    await connection.execute("DROP SCHEMA IF EXISTS sales, hr, staff CASCADE; DROP TABLE IF EXISTS public.orders;" + SCHEMA)
     await connection.execute("DROP TABLE IF EXISTS public.ledger CASCADE;" + SAME_NAME)
     await connection.close()
     database = server.configure(database_name)

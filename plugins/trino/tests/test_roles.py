@@ -2,6 +2,7 @@
 
 import itertools
 import json
+from contextlib import AsyncExitStack
 
 import pytest
 from dragoman import Gateway, Principal
@@ -176,3 +177,55 @@ async def test_a_view_whose_names_are_not_full_is_granted_by_its_name(trino_serv
         database = trino_server.configure(*schema.split("."), name="shop")
         async with Gateway.open(Configuration(databases={"shop": database}, roles={"reader": role})) as gateway:
             assert (await ask(Toolbox(gateway), "execute_query", sql="SELECT * FROM v"))["rows"] == [[1]]
+
+
+@pytest.fixture(scope="module")
+async def alike(trino_server, anyio_backend):
+    """Gateways whose caller sees the schema `home` alone, and tables of TPC-H's schema `tiny` in another catalog.
+
+    By the place where names without a schema are looked up. In `memory.tiny` there is a hidden table `nation`.
+    """
+    async with trino_server.schema() as home, AsyncExitStack() as stack:
+        await trino_server.run(
+            f"CREATE TABLE {home}.shown AS SELECT 1 AS id",
+            "CREATE SCHEMA IF NOT EXISTS memory.tiny",
+            "CREATE TABLE IF NOT EXISTS memory.tiny.nation AS SELECT 1 AS id",
+        )
+        grant = Grant(database="shop", tables=(f"{home}.*", "tpch.tiny.*"), key="roles.reader.grants.0")
+        role = Role(name="reader", groups=frozenset({"readers"}), grants=(grant,))
+        places = {"home": home.split("."), "hidden": ["memory", "tiny"], "catalog": ["memory"], "nowhere": []}
+        opened = {}
+        for name, place in places.items():
+            database = trino_server.configure(*place, name="shop")
+            configuration = Configuration(databases={"shop": database}, roles={"reader": role})
+            opened[name] = Toolbox(await stack.enter_async_context(Gateway.open(configuration)))
+        yield opened
+        await trino_server.run("DROP SCHEMA memory.tiny CASCADE")
+
+
+@pytest.mark.parametrize("place", ["home", "hidden", "catalog", "nowhere"])
+@pytest.mark.parametrize(
+    ("hidden", "missing"),
+    [
+        ("supplier", "suppliex"),  # in nine schemas, of which one is visible
+        ("sf1.region", "sf1.regiox"),
+        ("tiny.nation", "tiny.region"),  # in two catalogs, and in the visible one alone
+        ("nation", "region"),
+        ("information_schema.tables", "information_schema.tablez"),
+    ],
+)
+async def test_a_name_is_told_as_one_that_is_not_there_however_many_hidden_tables_have_it(
+    alike, place, hidden, missing
+):
+    told = [await ask(alike[place], "execute_query", sql=f"SELECT * FROM {name}") for name in (hidden, missing)]
+    codes = [each["error"]["code"] for each in told]
+    messages = [each["error"]["message"].replace(name, "NAME") for each, name in zip(told, (hidden, missing))]
+    assert codes[0] == codes[1]
+    assert messages[0] == messages[1]
+    assert "memory.tiny" not in str(told)
+    assert "sf100" not in str(told)
+
+
+async def test_a_table_of_another_catalog_is_read_by_its_whole_name(alike):
+    for toolbox in alike.values():
+        assert (await ask(toolbox, "execute_query", sql="SELECT count(*) FROM tpch.tiny.nation"))["rows"] == [[25]]

@@ -216,13 +216,20 @@ class Catalog:
         The errors suggest no similar names. All missing names share one reading of the database. Raises
         `ParameterError` if several relations match a name.
         """
-        found, missed = await self.find_each((name, schema) for name in names)
+        wanted = [(name, schema) for name in names]
+        found, missed = await self._find_each(wanted, lambda snapshot, key: snapshot.find(*key))
         return {name: table for (name, _), table in found.items()}, {name: error for (name, _), error in missed.items()}
 
-    async def find_each(self, keys: Iterable[_Key]) -> tuple[dict[_Key, Table], dict[_Key, NotFound]]:
-        """Do the same for names that have a schema each."""
+    async def candidates(self, keys: Iterable[_Key]) -> dict[_Key, Sequence[Table]]:
+        """Return the relations that names with a schema each may mean: several if nothing says which."""
+        found, _ = await self._find_each(keys, lambda snapshot, key: snapshot.candidates(*key))
+        return found
+
+    async def _find_each(
+        self, keys: Iterable[_Key], find: Callable[[Snapshot, _Key], Found]
+    ) -> tuple[dict[_Key, Found], dict[_Key, NotFound]]:
         snapshot = await self.snapshot()
-        found, missed = await _find_each(snapshot, keys)
+        found, missed = await _find_each(snapshot, keys, find)
         scopes: set[Scope] = set()
         async for key, error in without_blocking(missed.items()):
             if self._may_look_again(key):
@@ -231,7 +238,7 @@ class Catalog:
         if not scopes:
             return found, missed
         fresh = await self.look(scopes.pop() if len(scopes) == 1 else self._scope())
-        after, missed = await _find_each(fresh, missed)
+        after, missed = await _find_each(fresh, missed, find)
         return found | after, missed
 
     async def add_details(self, tables: Sequence[Table]) -> list[Table]:
@@ -452,19 +459,17 @@ class Catalog:
         )
 
     def _scope_of_miss(self, snapshot: Snapshot, error: NotFound, name: str, schema: str | None) -> Scope:
-        """Return the one schema that a missing name must be in, else everything."""
+        """Return the schemas that a missing name must be in, usually one, else everything."""
         if isinstance(error, SchemaNotFound):
             return self._scope()
         parts = parse_name(name, self._dialect.lexicon) or ()
         written = schema or self._namespace.join(*(part.text for part in parts[:-1])) or None
-        if written is not None:
-            key = snapshot.find_schema(written)
-        else:
-            key = SchemaKey(self._namespace.schema, self._namespace.catalog)
-        if key.name is None:
+        home = SchemaKey(self._namespace.schema, self._namespace.catalog)
+        keys = [home] if written is None else snapshot.find_schemas(written)
+        schemas = frozenset(key.name for key in keys if key.name is not None)
+        if not schemas:
             return self._scope()
-        catalogs: frozenset[str] = frozenset() if key.catalog is None else frozenset({key.catalog})
-        return Scope(catalogs=catalogs, schemas=frozenset({key.name}))
+        return Scope(catalogs=frozenset(key.catalog for key in keys if key.catalog is not None), schemas=schemas)
 
     def _merge(
         self, tables: Iterable[Table], schemas: Iterable[Schema], told: tuple[str, ...], before: Snapshot | None
@@ -492,12 +497,14 @@ def _count(group: Names) -> int:
     return len(group.names)
 
 
-async def _find_each(snapshot: Snapshot, keys: Iterable[_Key]) -> tuple[dict[_Key, Table], dict[_Key, NotFound]]:
-    found: dict[_Key, Table] = {}
+async def _find_each(
+    snapshot: Snapshot, keys: Iterable[_Key], find: Callable[[Snapshot, _Key], Found]
+) -> tuple[dict[_Key, Found], dict[_Key, NotFound]]:
+    found: dict[_Key, Found] = {}
     missed: dict[_Key, NotFound] = {}
     async for key in without_blocking(dict.fromkeys(keys)):
         try:
-            found[key] = snapshot.find(*key)
+            found[key] = find(snapshot, key)
         except NotFound as error:
             missed[key] = error
     return found, missed

@@ -122,14 +122,20 @@ def _in_order(schemas: dict[SchemaKey, list[Entry]]) -> dict[SchemaKey, list[Ent
 
 def find_schema(written: str, keys: Collection[SchemaKey], namespace: Namespace) -> SchemaKey:
     """Return the schema that a plain or dotted name means. Raises `ParameterError` and `SchemaNotFound`."""
+    fitting = find_schemas(written, keys, namespace)
+    if len(fitting) > 1:
+        raise ambiguous(written, [namespace.join(key.catalog, key.name) for key in fitting])
+    return fitting[0]
+
+
+def find_schemas(written: str, keys: Collection[SchemaKey], namespace: Namespace) -> Sequence[SchemaKey]:
+    """Return the schemas that a name may mean: several if nothing says which. Raises `SchemaNotFound`."""
     for parts in interpretations(written, namespace.dialect):
         fitting = [key for key in keys if fits(parts, key, namespace)]
         if len(fitting) > 1:
             fitting = [key for key in fitting if key.catalog == namespace.catalog] or fitting
-        if len(fitting) > 1:
-            raise ambiguous(written, [namespace.join(key.catalog, key.name) for key in fitting])
         if fitting:
-            return fitting[0]
+            return fitting
     raise missing_schema(written)
 
 

@@ -9,7 +9,16 @@ from functools import cached_property, partial
 from typing import Self
 
 from dragoman.catalog.joins import Graph
-from dragoman.catalog.listing import Listing, SchemaKey, ambiguous, find_schema, fits, list_tables, missing_schema
+from dragoman.catalog.listing import (
+    Listing,
+    SchemaKey,
+    ambiguous,
+    find_schema,
+    find_schemas,
+    fits,
+    list_tables,
+    missing_schema,
+)
 from dragoman.catalog.names import Namespace, Part, interpretations, near, parse_name
 from dragoman.catalog.search import Index
 from dragoman.dialect import Dialect
@@ -113,16 +122,29 @@ class Snapshot:
         `name` is written as in SQL, or exactly as stored. Raises `ParameterError` if several match, `TableNotFound` or
         `SchemaNotFound` otherwise, without similar names.
         """
-        key = None if schema is None else self.find_schema(schema)
+        if schema is not None:
+            self.find_schema(schema)
+        candidates = self.candidates(name, schema)
+        if len(candidates) > 1:
+            raise ambiguous(name, [self.namespace.name(table.relation) for table in candidates])
+        return candidates[0]
+
+    def candidates(self, name: str, schema: str | None = None) -> Sequence[Table]:
+        """Return the relations that a name may mean: several if nothing says which. Raises `NotFound`, as `find`."""
+        keys = None if schema is None else self.find_schemas(schema)
         for parts in interpretations(name, self.dialect):
-            candidates = [table for table in self._find_named(parts) if key is None or _key(table) == key]
+            candidates = [table for table in self._find_named(parts) if keys is None or _key(table) in keys]
             if candidates:
-                return self._only(candidates, name)
-        raise self._missing(name, key)
+                return self._narrow(candidates)
+        raise self._missing(name, keys[0] if keys else None)
 
     def find_schema(self, written: str) -> SchemaKey:
         """Return the schema that a plain or dotted name means. Raises as `find` does."""
         return find_schema(written, self.schemas, self.namespace)
+
+    def find_schemas(self, written: str) -> Sequence[SchemaKey]:
+        """Return the schemas that a name may mean: several if nothing says which. Raises `SchemaNotFound`."""
+        return find_schemas(written, self.schemas, self.namespace)
 
     def with_near_names(self, error: NotFound) -> NotFound:
         """Return an error of `find` with suggestions of similar names."""
@@ -182,13 +204,11 @@ class Snapshot:
             ):
                 yield table
 
-    def _only(self, candidates: list[Table], written: str) -> Table:
+    def _narrow(self, candidates: list[Table]) -> list[Table]:
         for narrow in self._preferences():
             if len(candidates) > 1:
                 candidates = [table for table in candidates if narrow(table)] or candidates
-        if len(candidates) > 1:
-            raise ambiguous(written, [self.namespace.name(table.relation) for table in candidates])
-        return candidates[0]
+        return candidates
 
     def _preferences(self) -> Iterator[Callable[[Table], bool]]:
         yield lambda table: table.relation.catalog == self.namespace.catalog

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from itertools import chain
 from types import MappingProxyType
 
 from dragoman.catalog import Catalog, Namespace, Snapshot
@@ -55,11 +56,19 @@ class Resolver:
         return _resolve_names(await self.find_tables(parsed.names))
 
     async def find_tables(self, written: Sequence[Relation]) -> dict[Relation, Table | None]:
-        """Return what the catalog knows about the names that a statement reads. It looks for unknown ones once more."""
+        """Return what the catalog knows about the names that a statement reads. It looks for unknown ones once more.
+
+        A name that fits several relations, none of them where the database looks it up, means none of them. An error
+        that lists them would show what callers do not see.
+        """
         keys = {each: self._keys(each) for each in written}
-        known, _ = await self._catalog.find_each(key for those in keys.values() for key in those)
-        homes = (await self._catalog.snapshot()).homes
-        return {each: _only(each, [known[key] for key in keys[each] if key in known], homes) for each in written}
+        known = await self._catalog.candidates(key for those in keys.values() for key in those)
+        snapshot = await self._catalog.snapshot()
+
+        def found(name: Relation) -> Iterator[Table]:
+            return chain.from_iterable(known.get(key, ()) for key in keys[name])
+
+        return {each: _only(each, found(each), snapshot) for each in written}
 
     async def _columns_of_views(self, tables: Tables) -> Mapping[Relation, Columns | None]:
         views = [table for table in tables.values() if table and is_view(table)]
@@ -73,8 +82,8 @@ class Resolver:
         found: list[Table] = []
         for key in self._keys(written):
             with suppress(NotFound):
-                found.append(snapshot.find(*key))
-        return _only(written, found, snapshot.homes)
+                found += snapshot.candidates(*key)
+        return _only(written, found, snapshot)
 
     def _keys(self, written: Relation) -> list[tuple[str, str | None]]:
         """Return the names that a name may stand for, each with its schema.
@@ -86,13 +95,13 @@ class Resolver:
         return [(name, schema or None) for schema in schemas for name in spellings(written.name)]
 
 
-def _only(written: Relation, found: Iterable[Table], homes: Sequence[str]) -> Table | None:
+def _only(written: Relation, found: Iterable[Table], snapshot: Snapshot) -> Table | None:
     """Return the relation that a name means. Raises `UnsafeSql` if there are several.
 
-    A name without a schema means only what is in one of the schemas where the database looks such names up. The catalog
-    would take it for the only visible relation of that name, and the database for a hidden one.
+    A name without a schema or catalog means only what is where the database looks such names up. The catalog would take
+    it for the only visible relation of that name, and the database for a hidden one.
     """
-    different = {table.relation: table for table in found if written.schema or _is_at_home(table, homes)}
+    different = {table.relation: table for table in found if _is_looked_up(written, table, snapshot)}
     if len(different) > 1:
         raise UnsafeSql(
             f"Which relation {written.name} names depends on its case.",
@@ -101,8 +110,22 @@ def _only(written: Relation, found: Iterable[Table], homes: Sequence[str]) -> Ta
     return next(iter(different.values()), None)
 
 
-def _is_at_home(table: Table, homes: Sequence[str]) -> bool:
-    return not homes or table.system or table.relation.schema is None or table.relation.schema in homes
+def _is_looked_up(written: Relation, table: Table, snapshot: Snapshot) -> bool:
+    """Return whether the database looks for a name where a relation is."""
+    there = table.relation
+    if written.catalog is None and not _is_home(there.catalog, snapshot):
+        return False
+    return written.schema is not None or table.system or there.schema is None or _has_home(there, snapshot)
+
+
+def _is_home(catalog: str | None, snapshot: Snapshot) -> bool:
+    home = snapshot.namespace.catalog
+    return catalog is None or (home is not None and snapshot.dialect.same(catalog, home))
+
+
+def _has_home(there: Relation, snapshot: Snapshot) -> bool:
+    """Return whether names without a schema lead to a relation's schema. Unless anybody says so, they may."""
+    return there.schema in snapshot.homes if snapshot.homes else there.catalog is None
 
 
 def _find_unlisted(parsed: ParsedStatement, tables: Tables) -> tuple[Relation, ...]:
