@@ -53,7 +53,9 @@ SELLER = Principal("sam", subject="sam", groups=frozenset({"sellers"}))
 async def toolbox(server, database_name):
     """The tools as a seller has them."""
     connection = await asyncpg.connect(server.address(database_name))
-    await connection.execute("DROP SCHEMA IF EXISTS sales, hr, staff CASCADE; DROP TABLE IF EXISTS public.orders;" + SCHEMA)
+    await connection.execute(
+        "DROP SCHEMA IF EXISTS sales, hr, staff CASCADE; DROP TABLE IF EXISTS public.orders;" + SCHEMA
+    )
     await connection.close()
     database = server.configure(database_name)
     grants = (Grant(database=database.name, tables=("sales.*",), deny_columns=("ssn",), key="roles.seller.grants.0"),)
@@ -211,7 +213,9 @@ FAILING = ("{} + 1", "{} = 1", "{}::int", "coalesce({}, two)", "lower({})", "CAS
 async def test_no_type_names_a_hidden_relation(server, database_name, subtests):
     """A column may hold the rows of a relation that its reader does not see."""
     connection = await asyncpg.connect(server.address(database_name))
-    await connection.execute("DROP SCHEMA IF EXISTS sales, hr, staff CASCADE; DROP TABLE IF EXISTS public.orders;" + SCHEMA)
+    await connection.execute(
+        "DROP SCHEMA IF EXISTS sales, hr, staff CASCADE; DROP TABLE IF EXISTS public.orders;" + SCHEMA
+    )
     await connection.execute(OTHERS)
     await connection.close()
     database = replace(server.configure(database_name), schema="sales")
@@ -264,7 +268,9 @@ COMPUTING = ("note::int > 0", "1 / (id - 300) > -5", "note::date IS NULL", "('x'
 async def test_no_error_shows_a_value_that_a_view_leaves_out(server, database_name, fenced, subtests):
     """A condition may be evaluated on what a view leaves out, unless the view has a filter."""
     connection = await asyncpg.connect(server.address(database_name))
-    await connection.execute("DROP SCHEMA IF EXISTS sales, hr, staff CASCADE; DROP TABLE IF EXISTS public.orders;" + SCHEMA)
+    await connection.execute(
+        "DROP SCHEMA IF EXISTS sales, hr, staff CASCADE; DROP TABLE IF EXISTS public.orders;" + SCHEMA
+    )
     await connection.execute(LEAVING_OUT)
     await connection.close()
     database = server.configure(database_name)
@@ -301,7 +307,9 @@ CREATE VIEW sales.late AS SELECT id, zyxcol AS note FROM public.ledger WHERE upp
 
 async def test_a_view_of_a_hidden_table_is_not_taken_for_one_of_a_visible_table_of_that_name(server, database_name):
     connection = await asyncpg.connect(server.address(database_name))
-    await connection.execute("DROP SCHEMA IF EXISTS sales, hr, staff CASCADE; DROP TABLE IF EXISTS public.orders;" + SCHEMA)
+    await connection.execute(
+        "DROP SCHEMA IF EXISTS sales, hr, staff CASCADE; DROP TABLE IF EXISTS public.orders;" + SCHEMA
+    )
     await connection.execute("DROP TABLE IF EXISTS public.ledger CASCADE;" + SAME_NAME)
     await connection.close()
     database = server.configure(database_name)

@@ -1,5 +1,7 @@
 """A data lake: Iceberg's partitions, materialized views and hidden tables, and a metastore that does not answer."""
 
+import json
+
 import pytest
 from dragoman import (
     Database,
@@ -40,6 +42,14 @@ LAKE = (
     "CREATE MATERIALIZED VIEW per_region COMMENT 'Visits'"
     " AS SELECT region, count(*) AS visits FROM logs GROUP BY region",
 )
+RULES = {
+    "catalogs": [{"allow": "all"}],
+    "tables": [
+        {"user": "stranger", "catalog": "system", "privileges": []},
+        {"privileges": ["SELECT", "INSERT", "DELETE", "UPDATE", "OWNERSHIP", "GRANT_SELECT"]},
+    ],
+}
+"""One user may not read what the server says about itself."""
 PARTS = ("day(at)", "region", "bucket(id)", "visit_day", "truncate(note)")
 
 
@@ -59,7 +69,11 @@ async def lake(tmp_path_factory, anyio_backend):
         "iceberg.catalog.type": "HIVE_METASTORE",
         "hive.metastore.uri": f"thrift://127.0.0.1:{free_port()}",
     }
-    server = start_server(catalogs={**CATALOGS, "lake": iceberg, "gone": gone})
+    rules = {
+        "access-control.properties": "access-control.name=file\nsecurity.config-file={etc}/rules.json\n",
+        "rules.json": json.dumps(RULES),
+    }
+    server = start_server(catalogs={**CATALOGS, "lake": iceberg, "gone": gone}, files=rules)
     await server.run(LAKE[0])
     await server.run(*LAKE[1:], schema="lake.web")
     await server.run("CREATE SCHEMA lake.empty")
@@ -297,3 +311,43 @@ async def test_the_catalog_s_list_of_tables_may_be_read_where_nothing_is_hidden(
         assert ["logs"] in (await gateway.query(None, LISTED)).rows
         listed = await Toolbox(gateway).call("list_tables", {})
         assert "iceberg_tables" not in listed.text
+
+
+@pytest.fixture(scope="module")
+async def copies(lake, anyio_backend):
+    """Materialized views of a table that a role hides, and of one that it grants."""
+    await lake.run(
+        "CREATE SCHEMA lake.kept",
+        "CREATE TABLE lake.kept.zyx AS SELECT 1 AS id",
+        "CREATE TABLE lake.kept.shown AS SELECT 2 AS id",
+        "CREATE MATERIALIZED VIEW lake.kept.all_zyx AS SELECT id FROM lake.kept.zyx",
+        "CREATE MATERIALIZED VIEW lake.kept.all_shown AS SELECT id FROM lake.kept.shown",
+        "CREATE VIEW lake.kept.above AS SELECT id FROM lake.kept.all_zyx",
+        "REFRESH MATERIALIZED VIEW lake.kept.all_zyx",
+    )
+
+
+def open_copies(lake, user, *named):
+    tables = ("lake.kept.*", *named)
+    grant = Grant(database="lake", tables=tables, deny=("lake.kept.zyx",), key="roles.reader.grants.0")
+    role = Role(name="reader", groups=frozenset({"readers"}), grants=(grant,))
+    database = lake.configure("lake", "kept", user=user)
+    return Gateway.open(Configuration(databases={"lake": database}, roles={"reader": role}))
+
+
+@pytest.mark.parametrize("user", ["admin", "stranger"])
+async def test_a_materialized_view_is_granted_by_a_pattern_only_if_what_it_reads_is(lake, copies, user):
+    """The server lists it among the tables. The stranger may not read the list of materialized views."""
+    async with open_copies(lake, user) as gateway:
+        for name in ("all_zyx", "above"):
+            with pytest.raises(NotFound):
+                await gateway.query("lake", f"SELECT * FROM {name}", principal=READER)
+    async with open_copies(lake, user, "lake.kept.all_zyx") as gateway:
+        assert (await gateway.query("lake", "SELECT * FROM all_zyx", principal=READER)).rows == [[1]]
+
+
+async def test_where_materialized_views_are_not_told_a_notice_says_how_to_tell_them(lake, copies):
+    async with Gateway.open([lake.configure("lake", "kept", user="stranger", schemas=("lake.kept",))]) as gateway:
+        assert (await gateway.query("lake", "SELECT * FROM all_shown")).rows == [[2]]
+        told = (await Toolbox(gateway).call("search_catalog", {})).text
+    assert "Let the user read system.metadata.materialized_views" in told

@@ -47,7 +47,6 @@ from dragoman_trino.tables import (
 if TYPE_CHECKING:
     from dragoman_trino.client import Client
 
-_OPTIONAL = (queries.comments, queries.views, queries.materialized_views)
 PLAIN_CONNECTORS = frozenset({"system", "tpch", "tpcds", "jmx"})
 """Connectors whose tables have no comments and that have no views."""
 AT_ONCE = 4
@@ -138,7 +137,8 @@ class TrinoInspector(Inspector):
     async def fingerprint(self) -> str | None:
         """Return a checksum of the server over names, types, columns and the queries of views.
 
-        None if a catalog does not answer. Comments and the partitioning of tables may change without it.
+        None if a catalog does not answer, or does not tell its views in time. Comments and the partitioning of tables
+        may change without it.
         """
         portions = [
             (known, scope) for known in await self._catalogs() for scope in queries.portions(self._scope(known.name))
@@ -147,13 +147,13 @@ class TrinoInspector(Inspector):
         viewing = [(known, scope) for known, scope in portions if known.connector not in PLAIN_CONNECTORS]
         optional = [sql for known, scope in viewing for sql in queries.view_checksums(known.name, scope)]
         answers, of_views = await together(
-            together(*(self._ask_catalog(*each) for each in asked)), together(*map(self._optional, optional))
+            together(*(self._ask_catalog(*each) for each in asked)), together(*map(self._attempt, optional))
         )
         told = [rows for rows in answers if not isinstance(rows, DragomanError)]
-        if len(told) < len(asked):
+        if len(told) < len(asked) or any(isinstance(rows, QueryTimeout) for rows in of_views):
             return None
         texts = [*(sql for _, sql in asked), *optional]
-        facts = sorted((sql, sorted(map(str, rows))) for sql, rows in zip(texts, [*told, *of_views], strict=True))
+        facts = sorted((sql, _sorted(rows)) for sql, rows in zip(texts, [*told, *of_views], strict=True))
         return hashlib.sha256(repr(facts).encode()).hexdigest()
 
     def _scope(self, catalog: str) -> Scope:
@@ -236,27 +236,37 @@ class TrinoInspector(Inspector):
         relations = await self._ask_catalog(catalog, queries.relations(name, scope))
         if isinstance(relations, DragomanError):
             return relations
-        optional = () if catalog.connector in PLAIN_CONNECTORS else _OPTIONAL
-        asked = (self._optional(query(name, scope)) for query in optional)
-        columns, rest = await together(self._alternatives(*queries.columns(name, scope)), together(*asked))
+        optional = () if catalog.connector in PLAIN_CONNECTORS else (queries.comments, queries.views)
+        columns, (rest, kept) = await together(
+            self._alternatives(*queries.columns(name, scope)),
+            together(
+                together(*(self._optional(query(name, scope)) for query in optional)),
+                self._materialized_views(catalog, scope),
+            ),
+        )
         if isinstance(columns, DragomanError):
             return columns
-        held = [Facts(name, relations, columns, *rest, connector=catalog.connector)]
-        del relations, columns, rest
+        comments, views = rest or ((), ())
+        held = [Facts(name, relations, columns, comments, views, kept, connector=catalog.connector)]
+        del relations, columns, rest, comments, views, kept
         return await consume_in_thread(held, _make_inspection)
 
     async def _names(self, catalog: Known, scope: Scope) -> list[Names] | None:
-        """Return the names of a catalog that answers. A second query tells views from materialized ones."""
-        optional = () if catalog.connector in PLAIN_CONNECTORS else (queries.materialized_views,)
-        relations, rest = await together(
-            self._ask_catalog(catalog, queries.relations(catalog.name, scope)),
-            together(*(self._optional(query(catalog.name, scope)) for query in optional)),
+        """Return the names of a catalog that answers. A second query tells tables from materialized views."""
+        relations, kept = await together(
+            self._ask_catalog(catalog, queries.relations(catalog.name, scope)), self._materialized_views(catalog, scope)
         )
         if isinstance(relations, DragomanError):
             return None
-        materialized = [row for rows in rest for row in rows]
-        facts = Facts(catalog.name, relations, materialized_views=materialized, connector=catalog.connector)
+        facts = Facts(catalog.name, relations, materialized_views=kept, connector=catalog.connector)
         return await in_thread_if_many(len(relations), group_names, facts)
+
+    async def _materialized_views(self, catalog: Known, scope: Scope) -> list[Row] | None:
+        """Return the materialized views of a catalog with their queries; None if they are not known."""
+        if catalog.connector in PLAIN_CONNECTORS:
+            return []
+        rows = await self._attempt(queries.materialized_views(catalog.name, scope))
+        return None if isinstance(rows, DragomanError) else rows
 
     # Facts about few relations
 
@@ -338,7 +348,20 @@ def _places_of(database: Database) -> Iterator[tuple[str | None, str]]:
 
 def _make_inspection(facts: Facts) -> Inspection:
     tables = build(facts)
-    return Inspection(tuple(tables), tuple(without_columns(tables)))
+    return Inspection(tuple(tables), (*without_columns(tables), *_without_kept(facts)))
+
+
+def _without_kept(facts: Facts) -> Iterator[str]:
+    """Yield a notice if it is not known which relations are materialized views."""
+    if facts.materialized_views is None:
+        yield (
+            f"Every table of the catalog {mention(facts.catalog)} counts as a materialized view: the server does not"
+            " tell which are. Let the user read system.metadata.materialized_views."
+        )
+
+
+def _sorted(rows: list[Row] | DragomanError) -> list[str]:
+    return [] if isinstance(rows, DragomanError) else sorted(map(str, rows))
 
 
 def _choose_estimated(tables: Iterable[Table], home: tuple[str | None, str | None]) -> list[Relation]:
@@ -357,7 +380,9 @@ def _with_all_rows(seen: Inspection, rows: Mapping[Relation, int]) -> Inspection
 
 
 def _is_stored(table: Table) -> bool:
-    return not table.system and table.type in ("table", "partitioned table")
+    """Return whether a relation is a table, or may be one: nothing is known of the query behind it."""
+    unknown = table.type == "materialized view" and table.definition is None
+    return not table.system and (unknown or table.type in ("table", "partitioned table"))
 
 
 def _with_rows(table: Table, rows: Mapping[Relation, int]) -> Table:
@@ -367,7 +392,9 @@ def _with_rows(table: Table, rows: Mapping[Relation, int]) -> Table:
 
 def _with_partitions(table: Table, parts: Mapping[Relation, tuple[str, ...]]) -> Table:
     found = parts.get(table.relation)
-    return table if found is None else replace(table, type="partitioned table", partitioned_by=found)
+    if found is None:
+        return table
+    return replace(table, type="partitioned table" if table.type == "table" else table.type, partitioned_by=found)
 
 
 def _together(parts: Iterable[Inspection]) -> Inspection:

@@ -47,14 +47,18 @@ RelationType: TypeAlias = Literal["table", "view", "materialized view"]
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Rows about one catalog, as the queries of the same names return them. `connector`: None if it is not known."""
+    """Rows about one catalog, as the queries of the same names return them.
+
+    - `materialized_views`: None if they are not known. The server lists them among the tables.
+    - `connector`: None if it is not known.
+    """
 
     catalog: str
     relations: Sequence[Row]
     columns: Sequence[Row] = ()
     comments: Sequence[Row] = ()
     views: Sequence[Row] = ()
-    materialized_views: Sequence[Row] = ()
+    materialized_views: Sequence[Row] | None = ()
     connector: str | None = field(default=None, kw_only=True)
 
 
@@ -74,7 +78,7 @@ def build(facts: Facts) -> list[Table]:
     """Return the relations of a catalog."""
     columns = _columns(facts.columns)
     comments = {(schema, name): comment for schema, name, comment in facts.comments}
-    definitions = {(schema, name): text for schema, name, text in (*facts.views, *facts.materialized_views)}
+    definitions = {(schema, name): text for schema, name, text in (*facts.views, *(facts.materialized_views or ()))}
     return [
         Table(
             relation=Relation(name, group.schema, facts.catalog),
@@ -91,22 +95,22 @@ def build(facts: Facts) -> list[Table]:
 
 
 def group_names(facts: Facts) -> list[Names]:
-    """Return the names of a catalog's relations."""
-    materialized = {(schema, name) for schema, name, _ in facts.materialized_views}
-    groups: dict[tuple[str, RelationType], list[str]] = {}
+    """Return the names of a catalog's relations.
+
+    Whatever may be a materialized view is reported as one, without its definition, so that roles grant it by its own
+    name only.
+    """
+    kept = facts.materialized_views
+    materialized = None if kept is None else {(schema, name) for schema, name, _ in kept}
+    groups: dict[tuple[str, bool, RelationType], list[str]] = {}
     for schema, name, kind in facts.relations:
-        is_materialized, is_view = (schema, name) in materialized, kind == "VIEW"
-        type_: RelationType = "materialized view" if is_materialized else "view" if is_view else "table"
-        groups.setdefault((schema, type_), []).append(name)
+        system = is_system(schema, facts.catalog, facts.connector)
+        is_materialized = not system if materialized is None else (schema, name) in materialized
+        type_: RelationType = "view" if kind == "VIEW" else "materialized view" if is_materialized else "table"
+        groups.setdefault((schema, system, type_), []).append(name)
     return [
-        Names(
-            names=tuple(names),
-            schema=schema,
-            catalog=facts.catalog,
-            type=type_,
-            system=is_system(schema, facts.catalog, facts.connector),
-        )
-        for (schema, type_), names in groups.items()
+        Names(names=tuple(names), schema=schema, catalog=facts.catalog, type=type_, system=system)
+        for (schema, system, type_), names in groups.items()
     ]
 
 
