@@ -65,10 +65,10 @@ class Resolver:
         known = await self._catalog.candidates(key for those in keys.values() for key in those)
         snapshot = await self._catalog.snapshot()
 
-        def found(name: Relation) -> Iterator[Table]:
+        def candidates(name: Relation) -> Iterator[Table]:
             return chain.from_iterable(known.get(key, ()) for key in keys[name])
 
-        return {each: _only(each, found(each), snapshot) for each in written}
+        return {each: _only(each, candidates(each), snapshot) for each in written}
 
     async def _columns_of_views(self, tables: Tables) -> Mapping[Relation, Columns | None]:
         views = [table for table in tables.values() if table and is_view(table)]

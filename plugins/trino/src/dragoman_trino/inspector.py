@@ -153,7 +153,7 @@ class TrinoInspector(Inspector):
         if len(told) < len(asked) or any(isinstance(rows, QueryTimeout) for rows in of_views):
             return None
         texts = [*(sql for _, sql in asked), *optional]
-        facts = sorted((sql, _sorted(rows)) for sql, rows in zip(texts, [*told, *of_views], strict=True))
+        facts = sorted((sql, _texts(rows)) for sql, rows in zip(texts, [*told, *of_views], strict=True))
         return hashlib.sha256(repr(facts).encode()).hexdigest()
 
     def _scope(self, catalog: str) -> Scope:
@@ -360,7 +360,7 @@ def _without_kept(facts: Facts) -> Iterator[str]:
         )
 
 
-def _sorted(rows: list[Row] | DragomanError) -> list[str]:
+def _texts(rows: list[Row] | DragomanError) -> list[str]:
     return [] if isinstance(rows, DragomanError) else sorted(map(str, rows))
 
 
