@@ -263,8 +263,11 @@ class Catalog:
             return list(tables)
         snapshot = await self.snapshot()
         behind = Behind(snapshot, self.places, self._partly)
-        shown = self.places.filter_tables(tables, snapshot.by_relation)
-        return await asyncio.to_thread(lambda: [behind.redact(table) for table in shown])
+
+        def redact() -> list[Table]:
+            return [behind.redact(table) for table in self.places.filter_tables(tables, snapshot.by_relation)]
+
+        return await asyncio.to_thread(redact)
 
     async def reaches_outside(self, plan: Plan, relations: Iterable[Relation]) -> bool:
         """Return whether the plan of a statement over `relations` may name something outside."""

@@ -193,8 +193,11 @@ class GrantedCatalog(Catalog):
         assert seen is not None  # set by permissions()
         known = [seen.by_relation[table.relation] for table in tables]
         told = await self._whole.add_details(known)
-        pruned = [self._texts.prune(self._comments.prune(table)) for table in told]
-        return await self.redact([_reduce(table, permissions) for table in pruned])
+        return await self.redact(await in_thread_if_many(len(told), self._prune, told, permissions))
+
+    def _prune(self, tables: Iterable[Table], permissions: Permissions) -> list[Table]:
+        """Return the granted part of each relation."""
+        return [_reduce(self._texts.prune(self._comments.prune(table)), permissions) for table in tables]
 
     async def _restrict(self, seen: Snapshot) -> Snapshot:
         """Return the granted part of a snapshot. Concurrent callers share the work."""

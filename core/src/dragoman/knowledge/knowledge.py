@@ -189,9 +189,10 @@ class Knowledge:
         if self._warm is None:
             assert self._file is not None  # without a file there is nothing to load
             self._warm = await asyncio.to_thread(self._file.read)
-        for table in tables if self._warm else ():
+        async for table in without_blocking(tables if self._warm else ()):
             found = self._warm.pop(table.relation, None)
-            if found is not None and found.mark == mark(table):
+            # Meanwhile it may have been learned anew.
+            if found is not None and table.relation not in self._kept and found.mark == mark(table):
                 age = max(time.time() - found.at, 0.0)
                 profiles = MappingProxyType({profile.name: profile for profile in found.decode()})
                 self._keep(table, Insight(profiles), self._clock() - age)

@@ -9,7 +9,7 @@ from typing import Any
 from dragoman.catalog import drop_empty, full
 from dragoman.catalog.as_text import as_sql, indexes_sql
 from dragoman.catalog.compact import one_line
-from dragoman.cooperative import begin_each
+from dragoman.cooperative import begin_each, in_thread_if_many
 from dragoman.dialect import Report
 from dragoman.errors import DragomanError, NotFound, ParameterError, ResultNotFound, ResultTooLarge, UnknownDatabase
 from dragoman.exports import MEDIA_TYPES, TEXTS
@@ -63,8 +63,11 @@ async def schema(gateway: Gateway, principal: Principal, values: Mapping[str, st
     budget = Budget(opened.config.max_bytes - ENVELOPE)
     about = [one_line(text)] if (text := await opened.describe()) else []
     notes = budget.fitting(f"-- {note}" for note in (*about, *await find_notes(opened, "")))
-    texts = budget.fitting(
-        "\n".join([as_sql(table, namespace, known[table.relation]), *indexes_sql(table, namespace)]) for table in tables
+    texts = await in_thread_if_many(
+        len(tables),
+        lambda: budget.fitting(
+            "\n".join([as_sql(each, namespace, known[each.relation]), *indexes_sql(each, namespace)]) for each in tables
+        ),
     )
     left = len(tables) - len(texts)
     head = [f"-- {opened.config.name} ({opened.dialect.name})", *notes]
