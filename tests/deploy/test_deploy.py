@@ -258,6 +258,53 @@ def test_the_unit_is_one_that_systemd_takes(tmp_path: Path):
     assert (found.returncode, found.stderr) == (0, "")
 
 
+def test_what_the_server_starts_makes_no_system_call_that_the_unit_refuses(tmp_path: Path):
+    pytest.importorskip("vl_convert")
+    if shutil.which("systemd-analyze") is None or shutil.which("strace") is None:
+        pytest.skip("systemd or strace is not installed here")
+    unit = (DEPLOY / "systemd" / "dragoman.service").read_text()
+    (words,) = re.findall("^SystemCallFilter=(.*)$", unit, re.MULTILINE)
+    allowed = {call for word in words.split() for call in system_calls(word)}
+    (tmp_path / "new.db").touch()
+    begin = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+    requests = [{"method": "initialize", "params": begin}]
+    requests += [
+        {"method": "tools/call", "params": {"name": "export_result", "arguments": {"sql": SERIES, "format": form}}}
+        for form in ("csv", "parquet", "xlsx", "png")
+    ]
+    serve = [sys.executable, "-m", "dragoman", "serve", "--tools", "full", "sqlite:///new.db"]
+    trace = tmp_path / "trace"
+    with subprocess.Popen(
+        ["strace", "-f", "-c", "-o", str(trace), *serve],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, cwd=tmp_path,
+    ) as process:  # fmt: skip
+        assert process.stdin is not None
+        assert process.stdout is not None
+        for number, request in enumerate(requests):
+            process.stdin.write(json.dumps({"jsonrpc": "2.0", "id": number, **request}) + "\n")
+            process.stdin.flush()
+            answer = next(each for each in map(json.loads, process.stdout) if each.get("id") == number)
+            assert not answer["result"].get("isError"), answer
+        process.stdin.close()
+    made = set(re.findall(r"^ *[\d.]+ .* (\w+)$", trace.read_text(), re.MULTILINE)) - {"total", "syscall"}
+    assert "execve" in made
+    assert not made - allowed
+
+
+SERIES = "SELECT 'a' AS name, 1 AS number UNION ALL SELECT 'b', 2"
+
+
+def system_calls(word: str) -> Iterator[str]:
+    """The system calls of a group of systemd's, or the only one."""
+    if not word.startswith("@"):
+        yield word
+        return
+    listed = subprocess.run(["systemd-analyze", "syscall-filter", word], capture_output=True, text=True, check=True)
+    for line in listed.stdout.splitlines():
+        if line.startswith("    ") and not line.strip().startswith("#"):
+            yield from system_calls(line.strip())
+
+
 def documents(**changed: Any) -> dict[str, Any]:
     values = yaml.safe_load((CHART / "values.yaml").read_text()) | changed
     rendered = [render(file.read_text(), values) for file in sorted((CHART / "templates").glob("*.yaml"))]
