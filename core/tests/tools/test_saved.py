@@ -130,6 +130,16 @@ async def test_a_query_whose_answer_is_kept_is_in_the_history_too(saved, monkeyp
     assert answer.structured == {"queries": [{"database": "shop", "sql": "SELECT 7", "row_count": 1}]}
 
 
+async def test_the_log_names_a_file_that_is_no_query(database, scripts, folder, caplog):
+    (folder / "odd.sql").write_text("-- database: shop\n-- param: since timestamp = 2026-01-01 00:00:00\nSELECT :since")
+    databases = {name: database(name, script) for name, script in scripts.items()}
+    configuration = Configuration(databases=databases, server=Server(queries_dir=folder))
+    async with Gateway.open(configuration) as gateway:
+        Toolbox(gateway, profile="full")
+    (told,) = [each.getMessage() for each in caplog.records if "saved query" in each.getMessage()]
+    assert told.startswith("the saved query odd.sql:2 is left out: this is not a parameter")
+
+
 async def test_without_a_folder_the_toolset_is_not_listed(database, scripts, open_toolbox):
     async with open_toolbox(database("shop", scripts["shop"]), profile="full") as toolbox:
         assert not {"list_queries", "run_query", "save_query"} & {tool.name for tool in toolbox.tools}

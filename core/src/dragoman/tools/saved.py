@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -48,6 +49,7 @@ SAVE = Spec(
     always=("saved",),
 )
 SPECS = (LIST, RUN, SAVE)
+_log = logging.getLogger(__name__)
 _TAKEN = {spec.name for spec in (*STANDARD, *SPECS)}
 
 
@@ -58,8 +60,10 @@ def offer(configuration: Configuration) -> Sequence[Spec]:
         return ()
     from dragoman.saved import SavedQueries  # imported only if there is such a folder
 
-    queries = SavedQueries.read(server.queries_dir).queries.values()
-    own = [_tool(query) for query in queries if query.is_tool and query.name not in _TAKEN]
+    saved = SavedQueries.read(server.queries_dir)
+    for each in saved.problems:
+        _log.warning("the saved query %s:%d is left out: %s", each.file, each.line, each.message)
+    own = [_tool(query) for query in saved.queries.values() if query.is_tool and query.name not in _TAKEN]
     return (*offer_ours(configuration), *own)
 
 
