@@ -1,7 +1,8 @@
 """What an error says to the writer of a statement that is not in the database's SQL."""
 
 import pytest
-from dragoman import DragomanError, Gateway
+from dragoman import ColumnNotFound, DragomanError, Gateway
+from dragoman.gateway.hints import explain_column
 
 pytestmark = pytest.mark.usefixtures("hints_of_each_gateway")
 
@@ -144,3 +145,8 @@ async def test_a_plan_of_explain_is_not_asked_for(gateway: Gateway):
     with pytest.raises(DragomanError) as raised:
         await gateway.explain("shop", "EXPLAIN QUERY PLAN SELECT name FROM customers")
     assert raised.value.suggestion == "Send the query alone."
+
+
+async def test_nothing_is_said_of_a_column_that_the_database_does_not_name():
+    error = ColumnNotFound("Column cannot be resolved")
+    assert explain_column(error, "SELECT a AS b FROM t") == ""

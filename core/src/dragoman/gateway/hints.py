@@ -130,7 +130,9 @@ def _find_name(snapshot: Snapshot, word: str) -> str | None:
 
 def explain_column(error: ColumnNotFound, sql: str) -> str:
     """Return what is wrong with a column that the statement names elsewhere in another sense; empty if nothing is."""
-    written = error.identifier or ""
+    written = error.identifier
+    if not written:
+        return ""
     *qualifiers, name = written.rsplit(".", 2)
     if qualifiers and f'"{written}"' not in sql:
         table = qualifiers[-1]
