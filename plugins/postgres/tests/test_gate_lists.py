@@ -83,6 +83,25 @@ async def test_postgis_has_nothing_volatile_on_its_list_but_what_computes(connec
     assert len(shipped - {row["proname"] for row in rows}) < 15
 
 
+# They return a value of a type that an argument has, and read it from another argument.
+FILLING = """
+SELECT DISTINCT p.proname::text FROM pg_proc p
+WHERE p.prorettype IN (SELECT oid FROM pg_type WHERE typtype = 'p' AND typname ~ '^any')
+  AND EXISTS (SELECT FROM unnest(p.proargtypes::oid[]) AS a (oid) JOIN pg_type t ON t.oid = a.oid
+              WHERE t.oid >= 16384 OR t.typcategory = 'S' OR t.oid IN ('json'::regtype, 'jsonb'::regtype))
+UNION SELECT o.oprname::text FROM pg_operator o JOIN pg_proc p ON p.oid = o.oprcode
+WHERE p.prorettype IN (SELECT oid FROM pg_type WHERE typtype = 'p' AND typname ~ '^any')
+  AND (o.oprright >= 16384 OR o.oprleft >= 16384)
+"""
+
+
+async def test_what_reads_values_for_rows_of_any_type_is_known_to(connection: asyncpg.Connection):
+    found = {row[0] for row in await connection.fetch(FILLING)}
+    assert {"json_populate_record", "jsonb_populate_recordset"} <= found
+    assert found & (load_allowed().functions | load_allowed().extension_functions) <= load_allowed().mixing
+    assert found & (load_allowed().operators | load_allowed().extension_operators) <= load_allowed().mixing
+
+
 QUERIES = [
     ("pg_trgm", "SELECT similarity('word', 'words') > 0.3, 'word' % 'words', word_similarity('a', 'abc'), 'a' <-> 'b'"),
     ("pg_trgm", "SELECT show_trgm('word')"),
@@ -125,6 +144,11 @@ QUERIES = [
         "SELECT ST_DWithin('POINT(0 0)'::geography, 'POINT(0 1)'::geography, 200000)",
     ),
 ]
+SEEN = [
+    ("isn", "SELECT isn_weak(true)"),
+    ("pg_trgm", "SELECT set_limit(0.1)"),
+    ("tablefunc", "SELECT * FROM crosstab('SELECT 1, 2, 3') AS t(a int, b int)"),
+]
 REFUSED = [
     ("tablefunc", "SELECT * FROM crosstab('SELECT 1, 2, 3') AS t(a int, b int)"),
     ("tablefunc", "SELECT * FROM connectby('t', 'a', 'b', '1', 0) AS t(a int, b int, c int)"),
@@ -153,3 +177,14 @@ async def test_what_extensions_must_not_do_is_refused(database: Database):
         for _, text in REFUSED:
             with pytest.raises(UnsafeSql):
                 await gateway.query(None, text)
+
+
+async def test_what_extensions_must_not_do_is_refused_behind_a_view(database: Database, connection: asyncpg.Connection):
+    there = await extensions(connection)
+    views = {f"seen_{extension}": text for extension, text in SEEN if extension in there}
+    for view, text in views.items():
+        await connection.execute(f"CREATE VIEW {view} AS {text}")
+    async with Gateway.open([database]) as gateway:
+        for view in views:
+            with pytest.raises(UnsafeSql):
+                await gateway.query(None, f"SELECT * FROM {view}")

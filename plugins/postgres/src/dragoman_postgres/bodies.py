@@ -1,16 +1,18 @@
-"""Functions in SQL that only compute. The gate's own lists judge their bodies like callers' statements.
+"""Functions whose bodies are texts: those in SQL that only compute, and members of extensions that are misled.
 
-A body has names without schemas, and the function decides where they are looked up. So no user-defined function,
-operator or type, in any schema, may have a name that the body uses.
+The gate's own lists judge a body that computes like a caller's statement. A body has names without schemas, and the
+function or the session decides where they are looked up. So no user-defined function, operator or type, in any schema,
+may have a name that the body uses.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
-from dragoman import Database, DragomanError, Statement
+from dragoman import Database, DragomanError, FunctionCall, Named, ParsedStatement, Statement
 from dragoman.validators import ReadOnly, read
 
 from dragoman_postgres.dialect import DIALECT
@@ -26,6 +28,16 @@ WHERE p.oid >= 16384 AND l.lanname = 'sql' AND p.prokind = 'f' AND NOT p.prosecd
 ORDER BY p.oid LIMIT 2000
 """
 """User-defined functions whose arguments and results have the system's types, and their bodies."""
+MEMBERS = """
+SELECT p.oid, p.proname::text AS name, p.prosrc AS body,
+  EXISTS (SELECT FROM unnest(p.proargtypes::oid[]) AS a (oid) JOIN pg_type t ON t.oid = a.oid WHERE t.typtype = 'p')
+    AS polymorphic
+FROM pg_proc p JOIN pg_language l ON l.oid = p.prolang
+JOIN pg_depend d ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e'
+WHERE p.oid >= 16384 AND l.lanname NOT IN ('internal', 'c') AND to_jsonb(p) ->> 'prosqlbody' IS NULL
+ORDER BY p.oid
+"""
+"""Functions of extensions whose bodies are texts."""
 TAKEN = """
 WITH own AS (
   SELECT d.classid, d.objid FROM pg_depend d JOIN pg_extension e ON e.oid = d.refobjid
@@ -33,21 +45,31 @@ WITH own AS (
   WHERE d.refclassid = 'pg_extension'::regclass AND d.deptype = 'e'
     AND (p.oid IS NULL OR p.provolatile <> 'v' OR e.extname = ANY ($2))
 ), named AS (
-  SELECT 'pg_proc'::regclass AS class, oid, proname AS name FROM pg_proc
-  UNION ALL SELECT 'pg_operator'::regclass, oid, oprname FROM pg_operator
-  UNION ALL SELECT 'pg_type'::regclass, oid, typname FROM pg_type
+  SELECT 'pg_proc'::regclass AS class, oid, proname AS name, proowner AS owner, proargtypes::oid[] AS types FROM pg_proc
+  UNION ALL SELECT 'pg_operator'::regclass, oid, oprname, oprowner, ARRAY[oprleft, oprright] FROM pg_operator
+  UNION ALL SELECT 'pg_type'::regclass, oid, typname, typowner, '{}' FROM pg_type
+), made AS (
+  SELECT * FROM named WHERE oid >= 16384 AND NOT EXISTS (
+    SELECT FROM own JOIN pg_roles r ON r.oid = named.owner AND r.rolsuper
+    WHERE own.classid = named.class AND own.objid = named.oid)
 )
-SELECT DISTINCT name::text FROM named WHERE oid >= 16384 AND name::text = ANY ($1)
-  AND NOT EXISTS (SELECT FROM own WHERE own.classid = named.class AND own.objid = named.oid)
+SELECT name::text, bool_or(NOT EXISTS (
+    SELECT FROM made t WHERE t.class = 'pg_type'::regclass AND t.oid = ANY (made.types))) AS near
+FROM made WHERE name::text = ANY ($1) GROUP BY name
 """
 """Which of the names ($1) a user-defined object has.
 
-Objects of trusted extensions ($2: trusted with volatile functions) do not count.
+Objects of trusted extensions ($2: trusted with volatile functions) that a superuser owns do not count. `near`: one of
+the objects takes no argument of a type that users made.
 """
 
 
 # Row security reads settings to find out whose rows they are.
 _SETTINGS = Database(name="body", dialect="postgres", allow_functions=frozenset({"current_setting"}))
+
+
+_SYSTEM = "pg_catalog"
+_WORD = re.compile(r"\w+|[-+*/<>=~!@#%^&|`?]+")
 
 
 class Body(NamedTuple):
@@ -57,23 +79,81 @@ class Body(NamedTuple):
     names: frozenset[str]
 
 
+class Member(NamedTuple):
+    """A function of an extension by its number, its name, and the names that its body uses.
+
+    `polymorphic`: it takes values of any type.
+    """
+
+    oid: int
+    name: str
+    names: frozenset[str]
+    polymorphic: bool
+
+    def is_misled(self, taken: Mapping[str, bool]) -> bool:
+        """Whether a user-defined object may be what a name of the body means.
+
+        `taken`: as `TAKEN` says. Objects that take only types that users made fit values of such types alone.
+        """
+        return any(self.polymorphic or taken[name] for name in self.names & taken.keys())
+
+
 def judge(rows: Iterable[tuple[int, str]]) -> list[Body]:
     """Return, from the rows of `BODIES`, those that could act only through the names they use."""
     judged = ((oid, _names(body)) for oid, body in rows)
     return [Body(oid, names) for oid, names in judged if names is not None]
 
 
+def find_members(rows: Iterable[tuple[int, str, str, bool]]) -> list[Member]:
+    """Return the functions of extensions from the rows of `MEMBERS`."""
+    return [Member(oid, name, _foreign_names(body), polymorphic) for oid, name, body, polymorphic in rows]
+
+
+def find_misled(members: Iterable[Member], taken: Mapping[str, bool]) -> list[Member]:
+    """Return those that may run what users made, themselves or by one that they call."""
+    left, misled, known = list(members), list[Member](), dict(taken)
+    while found := [member for member in left if member.is_misled(known)]:
+        misled += found
+        known |= {member.name: True for member in found}
+        left = [member for member in left if member not in found]
+    return misled
+
+
 @lru_cache(maxsize=4_000)
 def _names(body: str) -> frozenset[str] | None:
     """Return the names that a body uses; None if it may do more than compute."""
     try:
-        statement = Statement.parse(body, sqlglot=DIALECT.sqlglot, lexicon=DIALECT.lexicon)
-        parsed = read(DIALECT, statement)
+        parsed = _read(body)
         ReadOnly(DIALECT, _SETTINGS).judge(parsed)
     except DragomanError:
         return None
     own = DIALECT.loaded_rules.types
     if parsed.relations or any(each.name not in own for each in parsed.types):
         return None
-    operators_and_types = {each.name for each in (*parsed.operators, *parsed.types)}
-    return frozenset(operators_and_types | {call.name for call in parsed.calls})
+    return frozenset(each.name for each in _all_names(parsed))
+
+
+@lru_cache(maxsize=4_000)
+def _foreign_names(body: str) -> frozenset[str]:
+    """Return the names that a body uses beside the system's own; every word of it if it is no query."""
+    try:
+        parsed = _read(body)
+    except DragomanError:
+        return _words(body)
+    if parsed.refusal is not None:
+        return _words(body)
+    relations = (named.relation for named in parsed.relations)
+    return frozenset(each.name for each in (*_all_names(parsed), *relations) if each.schema != _SYSTEM)
+
+
+def _all_names(parsed: ParsedStatement) -> tuple[Named | FunctionCall, ...]:
+    return *parsed.operators, *parsed.types, *parsed.calls
+
+
+def _read(body: str) -> ParsedStatement:
+    return read(DIALECT, Statement.parse(body, sqlglot=DIALECT.sqlglot, lexicon=DIALECT.lexicon))
+
+
+def _words(body: str) -> frozenset[str]:
+    words = _WORD.findall(body)
+    return frozenset((*words, *(word.lower() for word in words)))

@@ -33,11 +33,11 @@ SELECT EXISTS (SELECT FROM pg_proc p JOIN pg_language l ON l.oid = p.prolang
 _RISKY = "p.oid < 16384 AND (p.provolatile = 'v' AND p.proname <> ALL ($1::name[]) OR p.proname LIKE ANY ($2::text[]))"
 CALLING = f"""
 SELECT t.class::oid AS class, t.oid, bool_or({_RISKY} OR t.tree ~ ':commandType [^1]') AS acts,
-  bool_or(p.proname ~ '^jsonb?_populate_record') AS populates
+  bool_or(p.proname ~ '^(jsonb?_)?populate_record') AS populates
 FROM ({_TREES}) AS t
 CROSS JOIN LATERAL regexp_matches(t.tree, ':(?:funcid|opfuncid|aggfnoid|winfnoid) ([0-9]+)', 'g') AS f (id)
 JOIN pg_proc p ON p.oid = f.id[1]::oid
-GROUP BY 1, 2 HAVING bool_or({_RISKY} OR t.tree ~ ':commandType [^1]' OR p.proname ~ '^jsonb?_populate_record')
+GROUP BY 1, 2 HAVING bool_or({_RISKY} OR t.tree ~ ':commandType [^1]' OR p.proname ~ '^(jsonb?_)?populate_record')
 """
 """The trees that call acting functions of the system, or that build rows of a type from values.
 
@@ -66,9 +66,12 @@ _WAITS = f"""
 # may).
 REACHED = f"""
 WITH RECURSIVE member AS (
+  -- What a superuser owns, as far as it is a function: whoever owns an extension may add their own.
   SELECT d.classid, d.objid, e.extname = ANY ($1) AS trusted
   FROM pg_depend d JOIN pg_extension e ON e.oid = d.refobjid
-  WHERE d.refclassid = 'pg_extension'::regclass AND d.deptype = 'e'
+  WHERE d.refclassid = 'pg_extension'::regclass AND d.deptype = 'e' AND (d.classid <> 'pg_proc'::regclass OR EXISTS (
+    SELECT FROM pg_proc p JOIN pg_language l ON l.oid = p.prolang JOIN pg_roles o ON o.oid = p.proowner
+    WHERE p.oid = d.objid AND (o.rolsuper OR l.lanname IN ('c', 'internal')) AND p.oid <> ALL ($11::oid[])))
 ), acting AS (
   SELECT class, oid FROM ROWS FROM (unnest($6::oid[]), unnest($7::oid[])) AS a (class, oid)
 ), risky AS (
@@ -83,8 +86,8 @@ WITH RECURSIVE member AS (
     -- What CREATE TYPE ... AS RANGE makes beside the type.
     WHEN l.lanname = 'internal' AND p.prosrc ~ '^(multi)?range_constructor[0-3]$' THEN false
     WHEN m.objid IS NOT NULL
-      AND (l.lanname IN ('c', 'internal') OR (SELECT rolsuper FROM pg_roles WHERE oid = p.proowner))
-      THEN p.proname ~ '^(crosstab|connectby|xpath_table|dblink)' OR (NOT m.trusted AND p.provolatile = 'v')
+      THEN p.proname ~ '^(crosstab|connectby|xpath_table|dblink|isn_weak|set_limit)'
+        OR (NOT m.trusted AND p.provolatile = 'v')
     ELSE p.prosecdef OR l.lanname <> 'sql' OR to_jsonb(p) ->> 'prosqlbody' IS NULL END
 ), deliberate AS (
   -- Casts that only a statement makes which names the type: implicit ones and those to text, JSON and, of whatever
@@ -371,4 +374,5 @@ UNION SELECT 'everything', pg_describe_object(class, oid, 0), NULL, NULL FROM re
 - $8: names of functions and operators that are allowed.
 - $9: the rules that build rows of a type from values.
 - $10: functions in SQL that only compute.
+- $11: functions of extensions that may run what users made.
 """

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from dragoman import Database, Relation, Validator
 
-from dragoman_postgres.bodies import BODIES, TAKEN, judge
+from dragoman_postgres.bodies import BODIES, MEMBERS, TAKEN, find_members, find_misled, judge
 from dragoman_postgres.closure import ANYTHING, CALLING, REACHED, STAMP
 from dragoman_postgres.encodings import SAME
 from dragoman_postgres.pool import Connections
@@ -149,16 +149,21 @@ class Remembered(Validator):
                 [row["oid"] for row in trees if row["acts"]],
                 sorted(name.lower() for name in self._database.allow_functions),
                 [row["oid"] for row in trees if row["populates"]],
-                await self._find_computing(connection),
+                *await self._judge_bodies(connection),
             )
         return _user_defined(found, encoding)
 
-    async def _find_computing(self, connection: Any) -> list[int]:
-        """Return the functions in SQL that only compute, by number."""
+    async def _judge_bodies(self, connection: Any) -> tuple[list[int], list[int]]:
+        """Return the functions in SQL that only compute, and those of extensions that are misled, by number."""
         bodies = await asyncio.to_thread(judge, await connection.fetch(BODIES))
-        names = frozenset[str]().union(*(body.names for body in bodies))
-        taken = {row[0] for row in await connection.fetch(TAKEN, sorted(names), self._trusted)} if names else set[str]()
-        return [body.oid for body in bodies if body.names.isdisjoint(taken)]
+        members = await asyncio.to_thread(find_members, await connection.fetch(MEMBERS))
+        names = frozenset[str]().union(*(body.names for body in bodies), *(member.names for member in members))
+        rows = await connection.fetch(TAKEN, sorted(names), self._trusted) if names else ()
+        taken = {row["name"]: row["near"] for row in rows}
+        misled = find_misled(members, taken)
+        unsafe = taken.keys() | {member.name for member in misled}
+        computing = [body.oid for body in bodies if body.names.isdisjoint(unsafe)]
+        return computing, [member.oid for member in misled]
 
 
 def _like(pattern: str) -> str:

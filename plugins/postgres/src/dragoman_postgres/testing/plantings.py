@@ -40,6 +40,8 @@ class Planting:
     undo: str = "SELECT"
     harmless: tuple[str, ...] = ()
     """Queries of the planted objects that run none of the code, and that everybody may run."""
+    extension: str = ""
+    """An extension that it takes, in the schema `public`."""
 
     def __str__(self) -> str:
         return f"{self.vehicle} in {self.place}"
@@ -145,6 +147,8 @@ def plantings() -> Iterator[Planting]:
     yield from _operator_classes()
     yield from _by_name()
     yield from _bodies()
+    yield from _members()
+    yield from _fillers()
     yield from _of_the_system()
 
 
@@ -703,6 +707,111 @@ def _bodies() -> Iterator[Planting]:
         " 'SELECT $1 < $2'; CREATE VIEW planted.seen AS SELECT planted.lesser('sad'::planted.mood, 'glad');",
         ("SELECT * FROM seen",),
     )
+
+
+# What a function of an extension finds on the search path: what users made there, and a body that names it.
+_SHADOWS: dict[str, tuple[str, str]] = {
+    "a function": (f"CREATE FUNCTION planted.earth() RETURNS integer {_acts('5')}", "SELECT $1 + earth()"),
+    "a function of a schema that the body names": (
+        f"CREATE FUNCTION planted.earth() RETURNS integer {_acts('5')}",
+        "SELECT $1 + planted.earth()",
+    ),
+    "an aggregate": (
+        f"{_TWO} CREATE AGGREGATE planted.most(integer) (sfunc = planted.two, stype = integer, initcond = 0);",
+        "SELECT most(x) FROM unnest(ARRAY[$1, 2]) AS x",
+    ),
+    "an operator": (
+        f"{_TWO} CREATE OPERATOR planted.### (leftarg = integer, rightarg = integer, function = planted.two);",
+        "SELECT $1 ### 1",
+    ),
+    "a type": (_DOMAIN, "SELECT $1::checked + 0"),
+    "a relation": (
+        "CREATE VIEW planted.measures AS SELECT planted.evil(1) AS size;",
+        "SELECT $1 + (SELECT size FROM measures)",
+    ),
+    "a function of any type": (
+        f"{_COMPARED} CREATE FUNCTION planted.lesser(anyelement) RETURNS boolean LANGUAGE sql IMMUTABLE AS"
+        " 'SELECT $1 < $1'; ALTER EXTENSION plpgsql ADD FUNCTION planted.lesser(anyelement);",
+        "SELECT CASE WHEN lesser('sad'::mood) THEN $1 ELSE 2 END",
+    ),
+}
+
+
+def _members() -> Iterator[Planting]:
+    """Yield functions of an extension that run what its users made."""
+    member = "CREATE FUNCTION planted.gc_to_sec(integer) RETURNS integer IMMUTABLE LANGUAGE"
+    joined = "ALTER EXTENSION plpgsql ADD FUNCTION planted.gc_to_sec(integer);"
+    seen = "CREATE VIEW planted.seen AS SELECT planted.gc_to_sec(id) AS a FROM planted.base;"
+    for place, (made, body) in _SHADOWS.items():
+        for language, text in (("sql", body), ("plpgsql", f"BEGIN RETURN ({body}); END")):
+            yield Planting(
+                f"{language} function of an extension",
+                place,
+                f"{made} {member} {language} AS $f${text}$f$; {joined} {seen}",
+                ("SELECT * FROM seen", "SELECT gc_to_sec(1)", "SELECT gc_to_sec(id) FROM base"),
+                undo=_LEAVE,
+            )
+    yield Planting(
+        "sql function of an extension",
+        "another one that it calls",
+        f"{_SHADOWS['a function'][0]} {member} sql AS 'SELECT $1 + earth()'; {joined}"
+        f"{member.replace('gc_to_sec', 'sec_to_gc')} sql AS 'SELECT gc_to_sec($1)';"
+        f"{joined.replace('gc_to_sec', 'sec_to_gc')} {seen.replace('gc_to_sec', 'sec_to_gc')}",
+        ("SELECT * FROM seen", "SELECT sec_to_gc(1)"),
+        undo=_LEAVE,
+    )
+    yield Planting(
+        "function that a user added to an extension",
+        "an overload",
+        f"""CREATE FUNCTION planted.lower(date) RETURNS text {_acts("'x'")} {_PLAIN} AS 'SELECT lower(NULL::date)';
+        ALTER FUNCTION planted.lower(date) OWNER TO {{planter}};
+        ALTER EXTENSION plpgsql ADD FUNCTION planted.lower(date);
+        CREATE VIEW planted.seen AS SELECT planted.plain(name) FROM planted.base;""",
+        ("SELECT * FROM seen", "SELECT lower(NULL::date)"),
+        undo=_LEAVE,
+    )
+    yield Planting(
+        "sql function of an extension",
+        "a schema where users made nothing that it names",
+        f"""CREATE TYPE planted.paid AS (a integer);
+        CREATE FUNCTION planted.less(planted.paid, planted.paid) RETURNS boolean {_acts("true")}
+        CREATE OPERATOR planted.+ (leftarg = planted.paid, rightarg = planted.paid, function = planted.less);
+        {member} sql AS 'SELECT $1 + abs($1)'; {joined} {seen}""",
+        ("SELECT ROW(1)::planted.paid OPERATOR(planted.+) ROW(1)::planted.paid",),
+        harmless=("SELECT * FROM seen", "SELECT gc_to_sec(1)"),
+        undo=_LEAVE,
+    )
+
+
+def _fillers() -> Iterator[Planting]:
+    """Yield what fills a row of any fields with values that it is given as texts."""
+    told = f"""{_TOLD} CREATE TABLE planted.held (id integer, t planted.told, n integer);
+    INSERT INTO planted.held VALUES (1, NULL, 2);"""
+    for function, extension, filled in (
+        ("json_populate_record", "", 'json_populate_record({}, \'{{"f1": "q"}}\')'),
+        ("jsonb_populate_record", "", 'jsonb_populate_record({}, \'{{"f1": "q"}}\')'),
+        ("populate_record", "hstore", "public.populate_record({}, 'f1=>q')"),
+        ("#=", "hstore", "({} OPERATOR(public.#=) 'f1=>q'::public.hstore)"),
+    ):
+        row, made = filled.format("ROW(t)"), filled.format("(SELECT ROW(t))")
+        yield Planting(
+            "domain",
+            f"a row that {function} fills",
+            told,
+            (f"SELECT ({row})::text FROM held", f"SELECT 1 FROM planted.held WHERE {made} IS NULL"),
+            harmless=("SELECT t, ROW(t, n) FROM held WHERE t IS NULL", "SELECT sum(n) FROM planted.held"),
+            extension=extension,
+        )
+
+
+_LEAVE = """DO $$ DECLARE f text; BEGIN
+  FOR f IN SELECT objid::regprocedure::text FROM pg_depend
+    WHERE classid = 'pg_proc'::regclass AND deptype = 'e' AND objid IN (
+      SELECT oid FROM pg_proc WHERE pronamespace = 'planted'::regnamespace) LOOP
+    EXECUTE 'ALTER EXTENSION plpgsql DROP FUNCTION ' || f;
+  END LOOP;
+END $$"""
+"""Takes the planted functions out of the extension, so that their schema can be dropped."""
 
 
 def _of_the_system() -> Iterator[Planting]:
