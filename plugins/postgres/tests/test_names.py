@@ -6,8 +6,9 @@ import random
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from typing import Any
 
+import asyncpg
 import pytest
-from dragoman import Database, Gateway
+from dragoman import Database, Gateway, UnsafeSql
 from dragoman.tools import Toolbox
 from dragoman_postgres.testing import Server
 
@@ -234,3 +235,46 @@ async def ask(toolbox: Toolbox, tool: str, **arguments: object) -> dict[str, Any
     """What a tool answers."""
     answer: dict[str, Any] = json.loads((await toolbox.call(tool, arguments)).text)
     return answer
+
+
+# Functions of standard SQL that fit better than the system's, and queries that then mean them.
+NEARER = """
+CREATE TABLE public.near (v varchar(9), d date, n smallint);
+INSERT INTO public.near VALUES ('Abc', '2026-01-01', 2);
+CREATE FUNCTION public.lower(varchar) RETURNS text LANGUAGE sql IMMUTABLE RETURN 'taken';
+CREATE FUNCTION public.abs(smallint, integer DEFAULT 1) RETURNS integer LANGUAGE sql IMMUTABLE RETURN -1;
+CREATE FUNCTION public.both(varchar, varchar) RETURNS text LANGUAGE sql IMMUTABLE RETURN 'taken';
+CREATE FUNCTION public.same(varchar, varchar) RETURNS boolean LANGUAGE sql IMMUTABLE RETURN false;
+CREATE FUNCTION public.later(date, smallint) RETURNS date LANGUAGE sql IMMUTABLE RETURN $1;
+CREATE FUNCTION public.more(text, varchar) RETURNS text LANGUAGE sql IMMUTABLE RETURN 'taken';
+CREATE OPERATOR public.|| (function = both, leftarg = varchar, rightarg = varchar);
+CREATE OPERATOR public.= (function = same, leftarg = varchar, rightarg = varchar);
+CREATE OPERATOR public.+ (function = later, leftarg = date, rightarg = smallint);
+CREATE AGGREGATE public.max(varchar) (sfunc = more, stype = text, initcond = 'taken');
+"""
+MEANT = (
+    "SELECT lower(v) FROM near",
+    "SELECT v || v FROM near",
+    "SELECT v = v FROM near",
+    "SELECT 1 FROM near WHERE v IN ('Abc')",
+    "SELECT 1 FROM near AS a JOIN near AS b USING (v)",
+    "SELECT CASE v WHEN 'Abc' THEN 1 END FROM near",
+    "SELECT nullif(v, 'Abc') FROM near",
+    "SELECT d + n FROM near",
+    "SELECT max(v) FROM near",
+)
+
+
+async def test_no_function_of_standard_sql_stands_for_the_systems(server: Server):
+    name = await server.create()
+    try:
+        await server.run(NEARER, name)
+        async with Gateway.open([server.configure(name)]) as gateway:
+            for query in MEANT:
+                with pytest.raises(UnsafeSql):
+                    await gateway.query(None, query)
+            assert (await gateway.query(None, "SELECT initcap(v), d - 1, n * 2 FROM near")).rows
+    except asyncpg.PostgresSyntaxError:
+        pytest.skip("this server has no bodies of standard SQL")
+    finally:
+        await server.drop(name)

@@ -589,3 +589,88 @@ async def test_a_mistake_is_told_by_the_names_that_the_caller_wrote(toolbox, sql
 async def test_who_asks_the_closed_catalog_is_told_where_to_ask(toolbox, name):
     error = (await ask(toolbox, "execute_query", sql=f"SELECT * FROM {name}"))["error"]
     assert (error["code"], "list_tables, describe_table" in error["suggestion"]) == ("TABLE_NOT_FOUND", True)
+
+
+# Functions of standard SQL that read a table which the role does not grant, and where a query meets them.
+READING = """
+CREATE TABLE public.paid (who text); INSERT INTO public.paid VALUES ('zyxmark');
+CREATE TYPE public.mood AS ENUM ('ok'); CREATE TYPE public.pair AS (a int, b text);
+CREATE TABLE public.felt (id int, m mood, p pair, name varchar(9)); INSERT INTO felt VALUES (1, 'ok', '(1,x)', 'n');
+"""
+READERS = {
+    "a cast": (
+        "read(mood) RETURNS text",
+        "CREATE CAST (mood AS text) WITH FUNCTION public.read(mood)",
+        ("SELECT m::text FROM felt", "SELECT CAST(m AS text) FROM felt"),
+    ),
+    "an implicit cast": (
+        "read(mood) RETURNS text",
+        "CREATE CAST (mood AS text) WITH FUNCTION public.read(mood) AS IMPLICIT",
+        ("SELECT initcap(m) FROM felt", "SELECT string_agg(m, ',') FROM felt"),
+    ),
+    "a cast to JSON": (
+        "read(mood) RETURNS json",
+        "CREATE CAST (mood AS json) WITH FUNCTION public.read(mood)",
+        (
+            "SELECT to_json(m) FROM felt",
+            "SELECT to_jsonb(felt) FROM felt",
+            "SELECT jsonb_build_object('a', m) FROM felt",
+        ),
+    ),
+    "a cast of a row": (
+        "read(felt) RETURNS text",
+        "CREATE CAST (felt AS text) WITH FUNCTION public.read(felt)",
+        ("SELECT felt::text FROM felt",),
+    ),
+    "a function of the system's name": (
+        "lower(mood) RETURNS text",
+        "",
+        ("SELECT lower(m) FROM felt", "SELECT lower(f.m) FROM felt AS f"),
+    ),
+    "a nearer function of the system's name": (
+        "upper(varchar) RETURNS text",
+        "",
+        ("SELECT upper(name) FROM felt",),
+    ),
+    "an operator of the system's name": (
+        "read(varchar, varchar) RETURNS text",
+        "CREATE OPERATOR public.|| (function = read, leftarg = varchar, rightarg = varchar)",
+        ("SELECT name || name FROM felt",),
+    ),
+    "a function like a column": (
+        "total(felt) RETURNS text",
+        "",
+        ("SELECT felt.total FROM felt", "SELECT (f).total FROM felt f"),
+    ),
+    "an aggregate of the system's name": (
+        "read(text, varchar) RETURNS text",
+        "CREATE AGGREGATE public.max(varchar) (sfunc = read, stype = text, initcond = '')",
+        ("SELECT max(name) FROM felt",),
+    ),
+}
+
+
+@pytest.mark.parametrize("through", READERS)
+async def test_no_function_of_standard_sql_shows_a_table_that_is_not_granted(server, through: str):
+    if await version_of(server) < 140000:
+        pytest.skip("PostgreSQL 13 has no such functions")
+    head, more, queries = READERS[through]
+    value = "to_json(max(who))" if "json" in head else "max(who)"
+    name = await server.create()
+    try:
+        body = f"CREATE FUNCTION public.{head} LANGUAGE sql STABLE BEGIN ATOMIC SELECT {value} FROM public.paid; END"
+        views = [
+            f"CREATE VIEW public.v_{number} AS {query.replace(' FROM', ' AS x FROM', 1)}"
+            for number, query in enumerate(queries)
+        ]
+        await server.run(f"{READING} {body}; {more}; {'; '.join(views)}", name)
+        database = server.configure(name)
+        grant = Grant(database=database.name, tables=("public.felt", "public.v_*"), key="roles.seller.grants.0")
+        role = Role(name="seller", groups=frozenset({"sellers"}), grants=(grant,))
+        async with Gateway.open(Configuration(databases={database.name: database}, roles={"seller": role})) as gateway:
+            for query in (*queries, *(f"SELECT * FROM v_{number}" for number in range(len(queries)))):
+                told = await ask(Toolbox(gateway), "execute_query", sql=query)
+                assert "error" in told, query
+                assert "zyxmark" not in str(told), query
+    finally:
+        await server.drop(name)

@@ -88,7 +88,17 @@ WITH RECURSIVE member AS (
     WHEN m.objid IS NOT NULL
       THEN p.proname ~ '^(crosstab|connectby|xpath_table|dblink|isn_weak|set_limit)'
         OR (NOT m.trusted AND p.provolatile = 'v')
-    ELSE p.prosecdef OR l.lanname <> 'sql' OR to_jsonb(p) ->> 'prosqlbody' IS NULL END
+    -- A function of standard SQL that reads a relation shows its rows to those who may not read it.
+    ELSE p.prosecdef OR l.lanname <> 'sql' OR to_jsonb(p) ->> 'prosqlbody' IS NULL
+      OR EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid
+                 AND d.refclassid = 'pg_class'::regclass) END
+), plain AS (
+  -- Functions that may run behind other objects, and not by their names, which a query may mean for the system's own.
+  SELECT unnest($10::oid[]) AS oid
+  UNION SELECT p.oid FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
+    WHERE p.oid >= 16384 AND to_jsonb(p) ->> 'prosqlbody' IS NOT NULL
+      AND NOT ARRAY[lower(p.proname), lower(n.nspname || '.' || p.proname)] && $8
+      AND NOT EXISTS (SELECT FROM member m WHERE m.classid = 'pg_proc'::regclass AND m.objid = p.oid)
 ), deliberate AS (
   -- Casts that only a statement makes which names the type: implicit ones and those to text, JSON and, of whatever
   -- may be assigned, numbers and truth values are also made unseen.
@@ -106,7 +116,7 @@ WITH RECURSIVE member AS (
     WHERE oid >= 16384 AND ARRAY[oprcode, oprrest, oprjoin]::oid[] && ARRAY(SELECT oid FROM risky)
   -- Those that only compute have names that may be taken for others', and casts that may be made unseen.
   UNION ALL SELECT 'run', 'pg_cast'::regclass, oid FROM pg_cast
-    WHERE oid >= 16384 AND (castfunc IN (SELECT oid FROM risky) OR castfunc = ANY ($10::oid[]))
+    WHERE oid >= 16384 AND (castfunc IN (SELECT oid FROM risky) OR castfunc IN (SELECT oid FROM plain))
   UNION ALL SELECT 'run', 'pg_amproc'::regclass, oid FROM pg_amproc
     WHERE oid >= 16384 AND amproc IN (SELECT oid FROM risky)
   UNION ALL SELECT 'run', 'pg_proc'::regclass, aggfnoid FROM pg_aggregate
@@ -257,13 +267,14 @@ WITH RECURSIVE member AS (
   SELECT p.*, n.nspname, pronargs > 0 AND pronargs - pronargdefaults <= 1 AS single, n.nspname = ANY ($3) AS reachable
   FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
   WHERE p.oid IN (SELECT oid FROM reach WHERE class = 'pg_proc'::regclass AND kind <> 'check'
-    UNION ALL SELECT unnest($10::oid[])
-    UNION ALL SELECT aggfnoid FROM pg_aggregate WHERE aggtransfn = ANY ($10::oid[]) OR aggfinalfn = ANY ($10::oid[]))
+    UNION ALL SELECT oid FROM plain
+    UNION ALL SELECT aggfnoid FROM pg_aggregate
+      WHERE ARRAY[aggtransfn, aggfinalfn]::oid[] && ARRAY(SELECT oid FROM plain))
 ), operators AS (
   SELECT o.*, n.nspname, n.nspname = ANY ($3) AS reachable
   FROM pg_operator o JOIN pg_namespace n ON n.oid = o.oprnamespace
   WHERE o.oid IN (SELECT oid FROM reach WHERE class = 'pg_operator'::regclass
-    UNION ALL SELECT oid FROM pg_operator WHERE oprcode = ANY ($10::oid[]))
+    UNION ALL SELECT oid FROM pg_operator WHERE oprcode IN (SELECT oid FROM plain))
 ), own AS (
   -- Types whose values come from relations and casts alone: no literal and no implicit cast makes one.
   SELECT t.oid FROM pg_type t LEFT JOIN pg_type e ON e.oid = t.typelem
