@@ -9,7 +9,7 @@ from unittest.mock import ANY
 
 import asyncpg
 import pytest
-from dragoman import Gateway, Principal
+from dragoman import ConfigurationError, Gateway, Principal
 from dragoman.config import Configuration
 from dragoman.config.roles import Grant, Role
 from dragoman.tools import Toolbox
@@ -589,6 +589,96 @@ async def test_a_mistake_is_told_by_the_names_that_the_caller_wrote(toolbox, sql
 async def test_who_asks_the_closed_catalog_is_told_where_to_ask(toolbox, name):
     error = (await ask(toolbox, "execute_query", sql=f"SELECT * FROM {name}"))["error"]
     assert (error["code"], "list_tables, describe_table" in error["suggestion"]) == ("TABLE_NOT_FOUND", True)
+
+
+# What a filter or a mask says of columns that are varchar, and what users make later of a name in it.
+FORGED = {
+    "the operator of a filter": (
+        {"filter": "tenant = 'a'"},
+        "made.same(varchar, varchar) RETURNS boolean",
+        "true",
+        "CREATE OPERATOR made.= (function = made.same, leftarg = varchar, rightarg = varchar)",
+    ),
+    "the operator that a word of a filter means": (
+        {"filter": "tenant IN ('a', 'c')"},
+        "made.same(varchar, varchar) RETURNS boolean",
+        "true",
+        "CREATE OPERATOR made.= (function = made.same, leftarg = varchar, rightarg = varchar)",
+    ),
+    "the function of a filter": ({"filter": "lower(tenant) = 'a'"}, "made.lower(varchar) RETURNS text", "'a'", ""),
+    "the function of a mask": ({"masks": {"*.note": "upper(note)"}}, "made.upper(varchar) RETURNS text", "'zyx'", ""),
+    "the function of a filter's subquery": (
+        {"filter": "EXISTS (SELECT FROM public.tenancies AS t WHERE lower(t.tenant) = rented.tenant)"},
+        "made.lower(varchar) RETURNS text",
+        "'b'",
+        "",
+    ),
+}
+LANGUAGES = {
+    "plpgsql": "LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN RETURN {}; END $$",
+    "SQL": "LANGUAGE sql IMMUTABLE AS $$ SELECT {} $$",
+    "standard SQL": "LANGUAGE sql IMMUTABLE RETURN {}",
+}
+RENTED = """
+CREATE TABLE public.rented (tenant varchar(9), note varchar(9)); CREATE TABLE public.tenancies (tenant varchar(9));
+INSERT INTO public.rented VALUES ('a', 'seen'), ('b', 'zyxmark'); INSERT INTO public.tenancies VALUES ('a');
+CREATE SCHEMA made;
+"""
+
+
+@pytest.mark.parametrize("language", ["plpgsql", pytest.param("SQL", marks=pytest.mark.full), "standard SQL"])
+@pytest.mark.parametrize("place", FORGED)
+async def test_no_filter_or_mask_means_what_users_made_of_a_name(server, place: str, language: str):
+    if language == "standard SQL" and await version_of(server) < 140000:
+        pytest.skip("PostgreSQL 13 has no such bodies")
+    limits, head, answer, more = FORGED[place]
+    made = f"{head} {LANGUAGES[language].format(answer)}"
+    name = await server.create()
+    try:
+        await server.run(f'{RENTED} ALTER DATABASE "{name}" SET search_path = public, made', name)
+        database = replace(server.configure(name), catalog_ttl=0.0)
+        grant = Grant(database=database.name, tables=("public.rented",), key="roles.seller.grants.0", **limits)
+        role = Role(name="seller", groups=frozenset({"sellers"}), grants=(grant,))
+        configuration = Configuration(databases={database.name: database}, roles={"seller": role})
+        async with Gateway.open(configuration) as gateway:
+            toolbox = Toolbox(gateway)
+            before = await ask(toolbox, "execute_query", sql="SELECT note FROM rented")
+            await server.run(f"CREATE FUNCTION {made}; {more}", name)
+            told = await ask(toolbox, "execute_query", sql="SELECT note FROM rented")
+            assert told["error"]["code"] == "PERMISSION_DENIED"
+            assert "made" not in str(told)
+            assert "made" not in str(await ask(toolbox, "get_sample_rows", table_name="rented"))
+            await server.run("DROP SCHEMA made CASCADE", name)
+            assert await ask(toolbox, "execute_query", sql="SELECT note FROM rented") == before
+        await server.run(f"CREATE SCHEMA made; CREATE FUNCTION {made}; {more}", name)
+        with pytest.raises(ConfigurationError, match="users of this database made"):
+            await Gateway.open(configuration).__aenter__()
+    finally:
+        await server.drop(name)
+
+
+async def test_a_filter_may_say_that_it_means_the_systems_own(server):
+    name = await server.create(f"""{RENTED} CREATE FUNCTION made.same(varchar, varchar) RETURNS boolean
+        LANGUAGE plpgsql AS 'BEGIN RETURN true; END';
+        CREATE FUNCTION made.lower(varchar) RETURNS text LANGUAGE plpgsql AS $$ BEGIN RETURN 'a'; END $$;
+        CREATE OPERATOR made.= (function = made.same, leftarg = varchar, rightarg = varchar)""")
+    await server.run(f'ALTER DATABASE "{name}" SET search_path = public, made', name)
+    grant = Grant(
+        database=name,
+        tables=("public.rented",),
+        filter="pg_catalog.lower(tenant) OPERATOR(pg_catalog.=) 'a'",
+        masks={"*.note": "partial"},
+        key="roles.seller.grants.0",
+    )
+    role = Role(name="seller", groups=frozenset({"sellers"}), grants=(grant,))
+    try:
+        async with Gateway.open(
+            Configuration(databases={name: server.configure(name)}, roles={"seller": role})
+        ) as opened:
+            told = await ask(Toolbox(opened), "execute_query", sql="SELECT tenant, note FROM rented")
+            assert told["rows"] == [["a", "s***"]]
+    finally:
+        await server.drop(name)
 
 
 # Functions of standard SQL that read a table which the role does not grant, and where a query meets them.

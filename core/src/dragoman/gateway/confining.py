@@ -24,6 +24,7 @@ from dragoman.errors import (
     Unsupported,
 )
 from dragoman.gateway.failures import Source, not_there
+from dragoman.gateway.own_checks import OwnChecks, States
 from dragoman.gateway.resolving import Resolver
 from dragoman.model import Claims, ConfinedRelation, Confinement, Database, Principal, Relation, Request, Table
 from dragoman.parsed import ParsedStatement
@@ -46,6 +47,15 @@ UNFIT = (InvalidSql, NotFound, QueryError, Refused, Unsupported)
 _log = logging.getLogger(__name__)
 
 
+@dataclass(slots=True)
+class Sent:
+    """What the dialect made of a statement. `passed`: the states under which the dialect's own checks let it pass."""
+
+    statement: Statement
+    parsed: ParsedStatement
+    passed: States | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class ConfinedStatement:
     """The statement that is sent instead of a caller's, and the parts of relations that it reads."""
@@ -53,6 +63,7 @@ class ConfinedStatement:
     confined: Confined
     parts: tuple[ConfinedRelation, ...]
     value_of: ValueOf
+    sent: Sent | None = None
 
     def request(self, request: Request) -> Request:
         """Return a request that reads only the parts that its principal may see.
@@ -109,6 +120,7 @@ class Confiner:
     """Confines the statements of callers who have a part. Remembers the result as long as the catalog stays the same.
 
     `value_of`: returns the values of policies. `compile`: has the database compile a statement of the gateway's own.
+    `own`: the dialect's checks. What users made since may be what a filter or a mask means.
     `untried`: parts are compiled before their first use, since nobody did at the start: an error would reveal them.
     """
 
@@ -121,11 +133,13 @@ class Confiner:
         source: Source,
         value_of: ValueOf,
         compile: Prepare,
+        own: OwnChecks,
         *,
         untried: bool = False,
     ) -> None:
         self._value_of = value_of
         self._compile = compile
+        self._own = own
         self._untried = untried
         self._compiled: set[ConfinedRelation] = set()
         self._dialect = dialect
@@ -154,7 +168,14 @@ class Confiner:
             return None
         if statement.text in self._known:
             self._known.move_to_end(statement.text)
-            return self._known[statement.text]
+            made = self._known[statement.text]
+        else:
+            made = await self._make(statement, parts)
+        if made is not None:
+            await self._check_now(made)
+        return made
+
+    async def _make(self, statement: Statement, parts: Parts) -> ConfinedStatement | None:
         made = await self._confine(statement)
         for part in made.parts if made and self._untried else ():
             await self._try(part)
@@ -163,6 +184,17 @@ class Confiner:
             if len(self._known) > REMEMBERED:
                 self._known.popitem(last=False)
         return made
+
+    async def _check_now(self, made: ConfinedStatement) -> None:
+        """Raise `PermissionDenied` if the dialect's own checks refuse what is sent: the caller's statement passed."""
+        try:
+            await self._check_own(made)
+        except UNFIT as error:
+            raise _close(made.parts, error) from None
+
+    async def _check_own(self, made: ConfinedStatement) -> None:
+        if made.sent is not None:
+            made.sent.passed = await self._own.check(made.sent.statement, made.sent.parsed, made.sent.passed)
 
     async def trial(self, *parts: ConfinedRelation) -> Request:
         """Return a request for the given parts of relations, without a caller's values, that can be compiled.
@@ -178,6 +210,7 @@ class Confiner:
             raise error.__cause__ or error from None
         if confined is None or {*confined.parts} != {*parts}:
             raise Unsupported("the judge finds another name in it than its own, so nobody can query it")
+        await self._check_own(confined)
         values = Claims(dict.fromkeys(name for part in parts for name in part.values))
         parameters = tuple(None for _ in confined.confined.parameters or ())
         confinement = Confinement(relations=confined.parts, values=values, lead=confined.confined.lead)
@@ -200,11 +233,7 @@ class Confiner:
         try:
             await self._compile(await self.trial(as_conditions(part)))
         except UNFIT as error:
-            _log.error("what callers may see of %s does not match it: %s", part.relation, error.message)
-            raise PermissionDenied(
-                f"The rules of this server do not match {part.relation.name}, so it is closed.",
-                suggestion="Tell the server's administrator: the log says what is wrong.",
-            ) from None
+            raise _close([part], error) from None
         self._compiled.add(part)
 
     async def _confine(self, statement: Statement, tried: PartOf | None = None) -> ConfinedStatement | None:
@@ -222,9 +251,8 @@ class Confiner:
             return None
         with self._source.ours("Dialect.confine"):
             confined = await asyncio.to_thread(confine, statement, named)
-        if confined.replaced:
-            await self._judge(confined, held)
-        return ConfinedStatement(confined, parts, self._value_of)
+        sent = await self._judge(confined, held) if confined.replaced else None
+        return ConfinedStatement(confined, parts, self._value_of, sent)
 
     async def _find_held(self, statement: Statement, tables: Mapping[Relation, Table | None]) -> PartOf:
         """Return what callers have of relations now.
@@ -245,23 +273,25 @@ class Confiner:
         is_aspect = self._dialect.loaded_rules.find_whole(written) is not None
         return is_aspect or not isinstance(self._catalog, GrantedCatalog)
 
-    async def _judge(self, confined: Confined, held: PartOf) -> None:
+    async def _judge(self, confined: Confined, held: PartOf) -> Sent:
         """Judge the dialect's rewritten statement by the rules for every statement.
 
         All confined relations must be replaced.
         """
         try:
-            parsed = await asyncio.to_thread(self._read, confined.text)
+            sent = await asyncio.to_thread(self._read, confined.text)
+            parsed = sent.parsed
             self._read_only.judge(parsed)
         except DragomanError as error:
             raise _unheld() from error
         for (_, offset), part in _name_parts(parsed, await self._whole.find_tables(parsed.names), held):
             if part is not None and (offset is None or not confined.is_replaced(offset)):
                 raise _unheld()
+        return sent
 
-    def _read(self, text: str) -> ParsedStatement:
-        sent = Statement.parse(text, sqlglot=self._dialect.sqlglot, lexicon=self._dialect.lexicon)
-        return read_query(self._dialect, sent)
+    def _read(self, text: str) -> Sent:
+        statement = Statement.parse(text, sqlglot=self._dialect.sqlglot, lexicon=self._dialect.lexicon)
+        return Sent(statement, read_query(self._dialect, statement))
 
 
 def _name_parts(parsed: ParsedStatement, tables: Mapping[Relation, Table | None], held: PartOf) -> list[NamedPart]:
@@ -285,6 +315,16 @@ def _read_whole(relations: Sequence[str]) -> str:
     named = {f"dragoman_part_{number}": relation for number, relation in enumerate(relations)}
     queries = ", ".join(f"{name} AS (SELECT * FROM {relation})" for name, relation in named.items())
     return f"WITH {queries} SELECT * FROM {', '.join(named)}"
+
+
+def _close(parts: Sequence[ConfinedRelation], error: DragomanError) -> PermissionDenied:
+    """Log what does not match relations, and return the error that names nothing of it."""
+    for part in parts:
+        _log.error("what callers may see of %s does not match it: %s", part.relation, error.message)
+    return PermissionDenied(
+        f"The rules of this server do not match {', '.join(part.relation.name for part in parts)}, so it is closed.",
+        suggestion="Tell the server's administrator: the log says what is wrong.",
+    )
 
 
 def _unheld() -> Unsupported:

@@ -42,6 +42,7 @@ from dragoman.gateway.health import Health, Status
 from dragoman.gateway.hints import advise
 from dragoman.gateway.judge import Judge
 from dragoman.gateway.offload import Offload
+from dragoman.gateway.own_checks import OwnChecks
 from dragoman.gateway.resolving import Resolver
 from dragoman.gateway.tasks import Work
 from dragoman.gateway.trying import PartsOfRoles, try_parts
@@ -188,6 +189,7 @@ class OpenDatabase:
             self.catalog.watch()
         self.vetoes_values = parts.vetoes_values
         estimates = () if self.delegation is None else (Estimates(self.config),)
+        self._own_validators = parts.own_validators
         self.validators = [
             ReadOnly(self.dialect, self.config),
             *estimates,
@@ -382,6 +384,7 @@ class OpenDatabase:
             self.source,
             self._value_of,
             self._compile,
+            OwnChecks(self._own_validators, self.dialect, self.config, self.source, self._resolver),
             untried=untried,
         )
 

@@ -15,7 +15,7 @@ class Parts:
 
     - `executor`, `inspector`: for use, as the policies wrap them.
     - `owned`: closed after them in any case.
-    - `own_inspector`, `own_executor`: the dialect's, for checks that no policy may remove.
+    - `own_inspector`, `own_executor`, `own_validators`: the dialect's, for checks that no policy may remove.
     - `validators`: the dialect's, then the policies'. Both got the dialect's own executor and inspector.
     - `vetoes_values`: a policy changes or refuses what queries return and does not override `Inspector.profiles`. The
       catalog must then not show the same values.
@@ -25,6 +25,7 @@ class Parts:
     inspector: Inspector
     own_executor: Executor
     own_inspector: Inspector
+    own_validators: Sequence[Validator]
     validators: Sequence[Validator]
     owned: Sequence[Executor | Inspector]
     vetoes_values: bool = False

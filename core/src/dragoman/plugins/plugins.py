@@ -240,9 +240,12 @@ class Plugins:
         made: Executor = own or self._ask("executor", Executor, database=database)
         executor = made
         inspector: Inspector = self._ask("inspector", Inspector, database=database, executor=executor)
-        validators = self._validators(database, executor, inspector)
+        own_validators = self._own_validators(database, executor, inspector)
+        validators = list(own_validators)
+        for policy in self._enforced:
+            validators += policy.validators(database, executor, inspector)
         if not self._enforced:
-            return Parts(executor, inspector, made, inspector, validators, ())
+            return Parts(executor, inspector, made, inspector, own_validators, validators, ())
         owned = OwnedInspector(inspector), OwnedExecutor(executor)
         inspector, executor = owned
         vetoed, dialect = False, self.load(database.dialect).dialect
@@ -251,16 +254,13 @@ class Plugins:
             inspector = policy.inspector(inspector, database, dialect)
             executor = policy.executor(executor, database, dialect)
             vetoed |= not speaks_for_values(inspector, before)
-        return Parts(executor, inspector, made, owned[0], validators, owned, vetoed)
+        return Parts(executor, inspector, made, owned[0], own_validators, validators, owned, vetoed)
 
-    def _validators(self, database: Database, executor: Executor, inspector: Inspector) -> list[Validator]:
+    def _own_validators(self, database: Database, executor: Executor, inspector: Inspector) -> list[Validator]:
         hook = "validators"
         own = self._ask(hook, list, database=database, executor=executor, inspector=inspector)
         origin = self.origin(database.dialect)
-        found = [validator for answer in own for validator in check_validators(answer, hook, origin)]
-        for policy in self._enforced:
-            found += policy.validators(database, executor, inspector)
-        return found
+        return [validator for answer in own for validator in check_validators(answer, hook, origin)]
 
     def _ask(self, hook: str, kind: type[Any], **values: Any) -> Any:
         database: Database = values["database"]
