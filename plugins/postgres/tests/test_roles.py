@@ -740,6 +740,28 @@ READERS = {
 }
 
 
+TELLING = {"SQL": "AS $$ SELECT {} $$", "standard SQL": "RETURN {}"}
+
+
+@pytest.mark.parametrize("language", TELLING)
+async def test_no_function_in_sql_tells_of_a_table_that_is_not_granted(server, language: str):
+    if language == "standard SQL" and await version_of(server) < 140000:
+        pytest.skip("PostgreSQL 13 has no such functions")
+    body = TELLING[language].format("pg_relation_size('public.paid')::text")
+    name = await server.create(f"""{READING}
+        CREATE FUNCTION public.upper(varchar) RETURNS text LANGUAGE sql STABLE {body};
+        CREATE VIEW public.v_size AS SELECT upper(name) AS size FROM felt""")
+    grant = Grant(database=name, tables=("public.felt", "public.v_*"), key="roles.seller.grants.0")
+    role = Role(name="seller", groups=frozenset({"sellers"}), grants=(grant,))
+    try:
+        async with Gateway.open(
+            Configuration(databases={name: server.configure(name)}, roles={"seller": role})
+        ) as opened:
+            assert "error" in await ask(Toolbox(opened), "execute_query", sql="SELECT * FROM v_size")
+    finally:
+        await server.drop(name)
+
+
 @pytest.mark.parametrize("through", READERS)
 async def test_no_function_of_standard_sql_shows_a_table_that_is_not_granted(server, through: str):
     if await version_of(server) < 140000:

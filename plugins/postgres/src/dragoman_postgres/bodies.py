@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from dragoman import Database, DragomanError, FunctionCall, Named, ParsedStatement, Statement
-from dragoman.validators import ReadOnly, read
+from dragoman.validators import ReadOnly, find_telling, read
 
 from dragoman_postgres.dialect import DIALECT
 
@@ -129,6 +129,8 @@ def _names(body: str) -> frozenset[str] | None:
         return None
     own = DIALECT.loaded_rules.types
     if parsed.relations or any(each.name not in own for each in parsed.types):
+        return None
+    if find_telling(DIALECT.loaded_rules, parsed.calls, _SETTINGS.allow_functions) is not None:
         return None
     return frozenset(each.name for each in _all_names(parsed))
 

@@ -88,8 +88,10 @@ WITH RECURSIVE member AS (
     WHEN m.objid IS NOT NULL
       THEN p.proname ~ '^(crosstab|connectby|xpath_table|dblink|isn_weak|set_limit)'
         OR (NOT m.trusted AND p.provolatile = 'v')
-    -- A function of standard SQL that reads a relation shows its rows to those who may not read it.
+    -- A function of standard SQL that reads a relation, or tells of objects, shows them to those who may not see them.
     ELSE p.prosecdef OR l.lanname <> 'sql' OR to_jsonb(p) ->> 'prosqlbody' IS NULL
+      OR EXISTS (SELECT FROM regexp_matches(to_jsonb(p) ->> 'prosqlbody', ':funcid ([0-9]+)', 'g') AS f (id)
+                 JOIN pg_proc t ON t.oid = f.id[1]::oid WHERE t.oid < 16384 AND t.proname LIKE ANY ($12::text[]))
       OR EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid
                  AND d.refclassid = 'pg_class'::regclass) END
 ), plain AS (
@@ -386,4 +388,5 @@ UNION SELECT 'everything', pg_describe_object(class, oid, 0), NULL, NULL FROM re
 - $9: the rules that build rows of a type from values.
 - $10: functions in SQL that only compute.
 - $11: functions of extensions that may run what users made.
+- $12: patterns of functions that tell of objects.
 """

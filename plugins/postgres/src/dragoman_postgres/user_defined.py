@@ -14,6 +14,7 @@ from dragoman_postgres.bodies import BODIES, MEMBERS, TAKEN, find_members, find_
 from dragoman_postgres.closure import ANYTHING, CALLING, REACHED, STAMP
 from dragoman_postgres.encodings import SAME
 from dragoman_postgres.pool import Connections
+from dragoman_postgres.rules import load_allowed
 from dragoman_postgres.rules.policy import patterns, read_policy
 
 # Users who may create functions and operators must not be able to intercept the following calls.
@@ -150,6 +151,7 @@ class Remembered(Validator):
                 sorted(name.lower() for name in self._database.allow_functions),
                 [row["oid"] for row in trees if row["populates"]],
                 *await self._judge_bodies(connection),
+                [_like(pattern) for pattern in sorted(load_allowed().telling - {"current_setting"})],
             )
         return _user_defined(found, encoding)
 
