@@ -44,10 +44,21 @@ WITH own AS (
   LEFT JOIN pg_proc p ON d.classid = 'pg_proc'::regclass AND p.oid = d.objid
   WHERE d.refclassid = 'pg_extension'::regclass AND d.deptype = 'e'
     AND (p.oid IS NULL OR p.provolatile <> 'v' OR e.extname = ANY ($2))
+  UNION ALL SELECT 'pg_type'::regclass, t.oid FROM pg_type t
+    JOIN pg_depend d ON d.classid = 'pg_class'::regclass AND d.objid = t.typrelid
+    WHERE d.refclassid = 'pg_extension'::regclass AND d.deptype = 'e'
 ), named AS (
   SELECT 'pg_proc'::regclass AS class, oid, proname AS name, proowner AS owner, proargtypes::oid[] AS types FROM pg_proc
   UNION ALL SELECT 'pg_operator'::regclass, oid, oprname, oprowner, ARRAY[oprleft, oprright] FROM pg_operator
-  UNION ALL SELECT 'pg_type'::regclass, oid, typname, typowner, '{}' FROM pg_type
+  UNION ALL SELECT 'pg_type'::regclass, oid, typname, typowner, '{}' FROM pg_type WHERE typrelid NOT IN (
+    SELECT c.oid FROM pg_class c WHERE relkind = 'r' AND NOT (relrowsecurity OR relhasrules OR relhassubclass)
+      AND NOT EXISTS (SELECT FROM pg_attribute WHERE attrelid = c.oid AND attnum > 0 AND NOT attisdropped
+        AND (attgenerated = 'v' OR atttypid >= 16384 AND NOT EXISTS (
+          SELECT FROM own WHERE own.classid = 'pg_type'::regclass AND own.objid = atttypid)))
+      -- The planner evaluates expressions of these.
+      AND NOT EXISTS (SELECT FROM pg_constraint WHERE conrelid = c.oid AND contype = 'c')
+      AND NOT EXISTS (SELECT FROM pg_index WHERE indrelid = c.oid AND COALESCE(indexprs, indpred) IS NOT NULL)
+      AND NOT EXISTS (SELECT FROM pg_statistic_ext WHERE stxrelid = c.oid))
 ), made AS (
   SELECT * FROM named WHERE oid >= 16384 AND NOT EXISTS (
     SELECT FROM own JOIN pg_roles r ON r.oid = named.owner AND r.rolsuper
@@ -59,8 +70,8 @@ FROM made WHERE name::text = ANY ($1) GROUP BY name
 """
 """Which of the names ($1) a user-defined object has.
 
-Objects of trusted extensions ($2: trusted with volatile functions) that a superuser owns do not count. `near`: one of
-the objects takes no argument of a type that users made.
+Objects of trusted extensions ($2: trusted with volatile functions) that a superuser owns do not count, nor do tables
+that run nothing when they are read. `near`: one of the objects takes no argument of a type that users made.
 """
 
 

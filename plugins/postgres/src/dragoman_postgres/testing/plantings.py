@@ -729,6 +729,15 @@ _SHADOWS: dict[str, tuple[str, str]] = {
         "CREATE VIEW planted.measures AS SELECT planted.evil(1) AS size;",
         "SELECT $1 + (SELECT size FROM measures)",
     ),
+    "a table with a check": (
+        "CREATE TABLE planted.measures (size integer CHECK (planted.evil(1) = 1));",
+        "SELECT $1 + (SELECT count(*) FROM measures WHERE size > 0)::integer",
+    ),
+    "a table with an index": (
+        "CREATE TABLE planted.measures (size integer);"
+        " CREATE INDEX ON planted.measures (size) WHERE planted.evil(1) = 1;",
+        "SELECT $1 + (SELECT count(*) FROM measures WHERE size > 0)::integer",
+    ),
     "a function of any type": (
         f"{_COMPARED} CREATE FUNCTION planted.lesser(anyelement) RETURNS boolean LANGUAGE sql IMMUTABLE AS"
         " 'SELECT $1 < $1'; ALTER EXTENSION plpgsql ADD FUNCTION planted.lesser(anyelement);",
@@ -769,6 +778,26 @@ def _members() -> Iterator[Planting]:
         CREATE VIEW planted.seen AS SELECT planted.plain(name) FROM planted.base;""",
         ("SELECT * FROM seen", "SELECT lower(NULL::date)"),
         undo=_LEAVE,
+    )
+    variable = "DECLARE size integer := 1; state text; BEGIN RETURN $1 + size; END"
+    yield Planting(
+        "plpgsql function of an extension",
+        "a schema with a table and a view that it may read",
+        f"""CREATE TABLE planted.state (id integer, name text); CREATE VIEW planted.size AS SELECT planted.evil(1) AS a;
+        {member} plpgsql AS $f${variable}$f$; {joined} {seen}""",
+        ("SELECT * FROM size",),
+        undo=_LEAVE,
+    )
+    yield Planting(
+        "plpgsql function of an extension",
+        "a schema with tables that it may read",
+        f"""CREATE TABLE planted.state (id integer, name text); CREATE TABLE planted.size (a numeric[]);
+        CREATE TABLE planted.rates (id integer CHECK (id > 0)); ALTER EXTENSION plpgsql ADD TABLE planted.rates;
+        CREATE VIEW planted.other AS SELECT planted.evil(1) AS a;
+        {member} plpgsql AS $f${variable.replace("1;", "(SELECT count(*) FROM planted.rates);")}$f$; {joined} {seen}""",
+        ("SELECT * FROM other",),
+        harmless=("SELECT * FROM seen", "SELECT gc_to_sec(1)"),
+        undo=f"{_LEAVE}; ALTER EXTENSION plpgsql DROP TABLE planted.rates",
     )
     yield Planting(
         "sql function of an extension",
