@@ -229,6 +229,14 @@ def test_a_call_in_the_place_of_a_relation_is_one_of_a_table_function(sql, call)
     assert (name, "table function") in {(each.name, each.kind) for each in calls}
 
 
+@pytest.mark.parametrize("sql", ["SELECT * FROM {}", "SELECT 1 FROM a, {}", "SELECT * FROM a CROSS JOIN LATERAL {}"])
+@pytest.mark.parametrize("call", ["rows(a)", "cube(1, 2)", "pivot(1)", "unpivot(a)"])
+@pytest.mark.parametrize("dialect", ["duckdb", "mysql", "oracle"])
+def test_a_word_of_the_grammar_in_the_place_of_a_relation_is_called(sql, call, dialect):
+    calls = statement(sql.format(call), sqlglot=dialect).calls
+    assert (call.partition("(")[0], "table function") in {(each.name, each.kind) for each in calls}
+
+
 def test_a_call_behind_a_dot_without_a_name_before_it_is_still_found():
     assert statement("SELECT 1 w LATERAL.notes('x') AS n").functions() == ("lateral.notes",)
 

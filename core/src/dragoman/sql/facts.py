@@ -95,7 +95,7 @@ def survey(tree: exp.Expr, text: str, lexicon: Lexicon, *, exact: bool = False) 
         elif isinstance(node, exp.Column):
             _note_bare(node, "db", "table", facts.bare_columns)
         if isinstance(node, (exp.Table, exp.Lateral)):
-            facts.placed += _find_placed(node.this, text)
+            facts.placed += _find_placed(node, text)
         if table_functions is not None and isinstance(node, exp.Table) and isinstance(node.this, exp.Func):
             _note_table_call(node, text, facts, table_functions)
         clause = node.args.get("with_")
@@ -194,8 +194,12 @@ def _call(node: exp.Func, text: str) -> FunctionCall | None:
     return None
 
 
-def _find_placed(inner: exp.Expr | None, text: str) -> Iterator[FunctionCall]:
+def _find_placed(node: exp.Table | exp.Lateral, text: str) -> Iterator[FunctionCall]:
     """Yield the call in the place of a relation, if there is one. There, words of the grammar are names: first(1)."""
+    inner, alias = node.this, node.args.get("alias")
+    if isinstance(inner, exp.Identifier) and alias and alias.args.get("columns") and not alias.this:
+        # The parser reads rows(a) and pivot(1) as relations with columns of an alias that has no name.
+        yield FunctionCall(lower_ascii(inner.name), _schema(inner), offset_of(inner), "table function")
     while isinstance(inner, exp.Dot):
         inner = inner.expression
     if inner is not None and not isinstance(inner, (exp.Identifier, exp.Query, exp.UDTF)):
