@@ -4,7 +4,7 @@ from dataclasses import replace
 from random import Random
 
 import pytest
-from dragoman import ColumnNotFound, Database, Dialect, PermissionDenied, QueryError, TableNotFound
+from dragoman import ColumnNotFound, Database, Dialect, InvalidSql, PermissionDenied, QueryError, TableNotFound
 from dragoman.catalog import Places
 from dragoman.catalog.places import names_in
 from dragoman.sql.lexicon import Lexicon
@@ -122,6 +122,36 @@ def test_an_error_about_the_statement_shows_the_names_that_it_has(places: Places
     error = ColumnNotFound("column s.b of secret.t does not exist", context={"database": hint})
     told = places.clean(error, "SELECT s.B FROM sales.t AS s")
     assert (told.message, told.context) == ("column s.b of (hidden) does not exist", {"database": {"code": 1}})
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "operator does not exist: secret.t + integer",
+        'function lower(secret.t, "secret"."t") does not exist',
+        'column "a" not found in data type secret.t',
+        "cannot cast type secret.t[] to integer",
+        "COALESCE could not convert type mood to secret.t",
+    ],
+)
+def test_an_error_about_the_statement_confirms_no_name_of_a_type(places: Places, message: str):
+    written = "SELECT secret.t, 'secret.t' AS \"secret.t\" FROM sales.t AS secret"
+    assert "secret" not in places.clean(InvalidSql(message), written).message
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "column s.b does not exist",
+        'column "s.b" must appear in the GROUP BY clause',
+        "Column 's.b' cannot be resolved",
+        "'(s.b + s.b)' must be an aggregate expression",
+        "no such column: s.b",
+        "ambiguous column name: s.b",
+    ],
+)
+def test_an_error_about_the_statement_shows_its_columns(places: Places, message: str):
+    assert places.clean(InvalidSql(message), "SELECT s.b FROM sales.t AS s").message == message
 
 
 def test_an_error_about_values_shows_no_name_whatever_the_statement_has(places: Places):

@@ -201,8 +201,9 @@ CREATE COLLATION hr.zyxorder FROM "C";
 CREATE TABLE sales.zyxpay (id int PRIMARY KEY, amount int);
 CREATE TABLE sales."Zyx Pay" (id int);
 CREATE TYPE sales.pair AS (a int, b int);
+CREATE TYPE hr.zyxpay AS ENUM ('a');
 CREATE TABLE sales.paying (id int, one sales.zyxpay, many sales.zyxpay[], odd sales."Zyx Pay", mood sales.mood,
-  two sales.pair, spelt text COLLATE hr.zyxorder, written text COLLATE "POSIX");
+  two sales.pair, grade hr.zyxpay, spelt text COLLATE hr.zyxorder, written text COLLATE "POSIX");
 INSERT INTO sales.paying (id, one) VALUES (1, ROW(1, 2));
 COMMENT ON SCHEMA sales IS 'Zyxpay has the amounts';
 """
@@ -246,6 +247,43 @@ async def test_no_type_names_a_hidden_relation(server, database_name, subtests):
             (await toolbox.call("execute_query", {"sql": "SELECT * FROM paying"}, principal=SELLER)).text
         )
         assert types["types"][:6] == ["integer", "unknown", "unknown[]", "unknown", "mood", "pair"]
+
+
+GUESSES = (
+    "SELECT {0}, 'hr {1}', 'hr.{1}' FROM paying",
+    'SELECT {0} AS "hr.{1}" FROM paying',
+    "SELECT {0}, hr.{1} FROM paying AS hr",
+    "SELECT {0} FROM paying AS {1}, paying AS hr",
+    "WITH hr AS (SELECT 1), {1}(a) AS (SELECT 1) SELECT {0} FROM paying",
+)
+
+
+@pytest.mark.parametrize("by", ["role", "schemas"])
+async def test_no_error_confirms_a_guess_of_a_type_s_name(server, database_name, by, subtests):
+    connection = await asyncpg.connect(server.address(database_name))
+    await connection.execute(
+        "DROP SCHEMA IF EXISTS sales, hr, staff CASCADE; DROP TABLE IF EXISTS public.orders;" + SCHEMA
+    )
+    await connection.execute(OTHERS)
+    await connection.close()
+    database = replace(server.configure(database_name), schema="sales")
+    grant = Grant(database=database.name, tables=("sales.*",), deny=("sales.zyx*",), key="roles.seller.grants.0")
+    role = Role(name="seller", groups=frozenset({"sellers"}), grants=(grant,))
+    configuration = (
+        Configuration(databases={database.name: database}, roles={"seller": role})
+        if by == "role"
+        else Configuration(databases={database.name: replace(database, schemas=("sales",))})
+    )
+    names = ("grade", "one", "many[1]") if by == "role" else ("grade",)
+    async with Gateway.open(configuration) as gateway:
+        toolbox = Toolbox(gateway)
+        for name, failing, guess in product(names, FAILING, GUESSES):
+            sql = [guess.format(failing.format(name), guessed) for guessed in ("zyxpay", "abcpay")]
+            with subtests.test(sql=sql[0]):
+                told = [(await ask(toolbox, "execute_query", sql=each))["error"] for each in sql]
+                for error in told:
+                    error["context"].pop("position", None)  # a part of the statement, cut anywhere
+                assert str(told[0]).replace("zyx", "abc") == str(told[1])
 
 
 LEAVING_OUT = """

@@ -20,7 +20,6 @@ from dragoman.cooperative import in_thread_if_many, without_blocking
 from dragoman.dialect import Dialect, Inspector
 from dragoman.errors import DragomanError
 from dragoman.model import Constraint, Database, ForeignKey, Index, Plan, Relation, Scope, Table, TableColumn
-from dragoman.words import words_in
 
 VIEWS = DEFINED | {"virtual table"}
 """Types of relations that may show rows of others.
@@ -28,8 +27,10 @@ VIEWS = DEFINED | {"virtual table"}
 For a virtual table its module decides, and it may be an index of another's words.
 """
 _TYPE = r'(?:"[^"]+"|[\w$]+)'
-_TYPES = re.compile(rf"\btypes? {_TYPE}(?: (?:and|to) {_TYPE})?|\bfunction [^(]*\([^)]*\)|\boperator [a-z ]+: .*")
-"""The parts of a message in which the names of types stand."""
+_TYPES = re.compile(
+    rf"\btypes? {_TYPE}(?: (?:and|to) {_TYPE})?|(?P<called>\bfunction [^(]*)\([^)]*\)|\boperator [a-z ]+: .*"
+)
+"""The parts of a message in which the names of types stand, one of them after the name of a function."""
 Permissions = Mapping[Relation, Permission]
 FindSources = Callable[[Table], Awaitable[Collection[Relation] | None]]
 """Returns the relations that a view reads, directly or through other views. None: they cannot be determined."""
@@ -68,16 +69,12 @@ class GrantedPlaces(Places):
         return (parts[-2].text, name) in self._rows
 
     def clean(self, error: DragomanError, written: str) -> DragomanError:
-        """Return an error of the database without names from outside, among them types of hidden relations' rows.
-
-        A name that the statement has stays: if it meant such a type, the statement would have been refused.
-        """
+        """Return an error of the database without names from outside, among them types of hidden relations' rows."""
         told = super().clean(error, written)
-        words = words_in(written)
-        names = {name for name in self._row_names if name in told.message and not words_in(name) <= words}
+        names = {name for name in self._row_names if name in told.message}
         if not names:
             return told
-        return told.replace(message=_TYPES.sub(lambda found: _without(found[0], names), told.message))
+        return told.replace(message=_TYPES.sub(lambda found: _without_types(found, names), told.message))
 
     def visible(self, schema: str | None, catalog: str | None) -> bool:
         """Return whether a schema, by its stored names, exists for the callers."""
@@ -275,6 +272,12 @@ async def sources_of(table: Table, find_sources: FindSources) -> Collection[Rela
     if table.type in VIEWS:
         return await find_sources(table)
     return () if table.partition_of is None else (table.partition_of,)
+
+
+def _without_types(found: re.Match[str], names: Iterable[str]) -> str:
+    """Return a part of a message in which types stand without some names. A function's name is the statement's."""
+    called = found["called"] or ""
+    return called + _without(found[0].removeprefix(called), names)
 
 
 def _without(text: str, names: Iterable[str]) -> str:

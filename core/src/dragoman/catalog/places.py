@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from dragoman.catalog.literals import separate_texts
 from dragoman.catalog.names import Part, name_pattern, parse_name
 from dragoman.dialect import Capability, Dialect
-from dragoman.errors import DragomanError, InvalidSql, NotFound, PermissionDenied, QueryError
+from dragoman.errors import ColumnNotFound, DragomanError, InvalidSql, PermissionDenied, QueryError
 from dragoman.model import (
     UNKNOWN_EXPRESSION,
     Column,
@@ -34,6 +33,8 @@ _TELLING = frozenset({"21", "22", "53", "54", "57"})
 """SQLSTATE classes of `QueryError`s whose message is about values and resources, and never names a relation."""
 _ABOUT_OTHERS = frozenset({"42P17", "42P21"})
 """SQLSTATEs of other errors that name a relation or a collation which the caller did not name."""
+_BEFORE_COLUMN = re.compile(r"""(?:\bcolumn(?: name| reference)?:? ["'`]?|^'[^']*)$""", re.IGNORECASE)
+"""What stands in a message before a column's name, or before an expression with which the message begins."""
 
 
 def place_database(database: Database, dialect: Dialect) -> Database:
@@ -158,12 +159,13 @@ class Places:
     def mask(self, text: str, written: Collection[str] = ()) -> str:
         """Return a text of the database in which every qualified name is masked, unless its schema is visible.
 
-        `written`: the words of the caller's statement. A name that consists of them stays.
+        `written`: the words of the caller's statement. The name of a column that consists of them stays.
         """
         pieces: list[str] = []
         position = 0
         for match, parts in self._names(text) if self.narrowed else ():
-            if (self.hides or not self._is_known(parts)) and not words_in(match[0]).issubset(written):
+            known = not self.hides and self._is_known(parts)
+            if not known and not (_is_of_column(match) and words_in(match[0]).issubset(written)):
                 pieces += [text[position : match.start()], HIDDEN]
                 position = match.end()
         return "".join((*pieces, text[position:]))
@@ -207,16 +209,16 @@ class Places:
         """Return an error of the database without names from outside. `written`: the statement that failed.
 
         The message depends only on the kind of error, never on whether a name in the statement exists. An error about
-        the statement itself shows the names that the statement has: the caller must know which of them is wrong.
+        the statement itself shows the columns that the statement names: the caller must know which of them is wrong.
+        Other names, such as those of types, would confirm what the caller guesses and writes as an alias.
         """
         if not self.narrowed:
             return error
-        about_it = isinstance(error, NotFound | InvalidSql)
-        mask = partial(self.mask, written=words_in(written) if about_it else frozenset())
+        about_it = isinstance(error, ColumnNotFound | InvalidSql)
         return error.replace(
-            message=mask(self._words(error)),
-            suggestion=mask(error.suggestion),
-            context=_mask_json(error.context, mask),
+            message=self.mask(self._words(error), words_in(written) if about_it else ()),
+            suggestion=self.mask(error.suggestion),
+            context=_mask_json(error.context, self.mask),
         )
 
     def _words(self, error: DragomanError) -> str:
@@ -252,6 +254,11 @@ def _mask_json(value: Any, mask: Callable[[str], str]) -> Any:
         told = {key: _mask_json(each, mask) for key, each in known.items() if key != "detail"}
         return {key: each for key, each in told.items() if each not in (None, {})}
     return None if isinstance(value, str) and mask(value) != value else value
+
+
+def _is_of_column(name: re.Match[str]) -> bool:
+    """Return whether a name stands in a message where a column's does."""
+    return _BEFORE_COLUMN.search(name.string[: name.start()]) is not None
 
 
 def _chains(lexicon: Lexicon) -> re.Pattern[str]:
