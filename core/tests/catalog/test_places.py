@@ -148,6 +148,7 @@ def test_an_error_about_the_statement_confirms_no_name_of_a_type(places: Places,
         "'(s.b + s.b)' must be an aggregate expression",
         "no such column: s.b",
         "ambiguous column name: s.b",
+        "Ambiguous reference to column name \"b\" (use: 's.b' or `s.b`)",
     ],
 )
 def test_an_error_about_the_statement_shows_its_columns(places: Places, message: str):
