@@ -50,9 +50,9 @@ class BehindViews(Validator):
         """Return the refused relations among those that a statement names."""
 
     async def find_by(self, parsed: ParsedStatement, refuses: Callable[[Table], Awaitable[bool]]) -> Sequence[Relation]:
-        """Return the relations of a statement that are refused, as `refuses` decides."""
-        tables = (await self._resolver.find_tables(parsed.names)).values()
-        return [table.relation for table in tables if table and await refuses(table)]
+        """Return the relations that a statement may read and that are refused, as `refuses` decides."""
+        tables = await self._resolver.find_possible(parsed.names)
+        return [table.relation for table in tables if await refuses(table)]
 
     @abstractmethod
     def refuse(self, relation: Relation) -> UnsafeSql:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain
 from types import MappingProxyType
@@ -61,14 +61,29 @@ class Resolver:
         A name that fits several relations, none of them where the database looks it up, means none of them. An error
         that lists them would show what callers do not see.
         """
+        candidates = await self._candidates(written)
+        snapshot = await self._catalog.snapshot()
+        return {
+            each: None if _is_in_doubt(each, found, snapshot) else _only(each, found, snapshot)
+            for each, found in candidates.items()
+        }
+
+    async def find_possible(self, written: Sequence[Relation]) -> list[Table]:
+        """Return every relation that one of the names may mean, also where nobody says where the database looks."""
+        candidates = await self._candidates(written)
+        snapshot = await self._catalog.snapshot()
+        possible = {
+            table.relation: table
+            for each, found in candidates.items()
+            for table in found
+            if _is_looked_up(each, table, snapshot, unknown=True)
+        }
+        return [*possible.values()]
+
+    async def _candidates(self, written: Sequence[Relation]) -> dict[Relation, list[Table]]:
         keys = {each: self._keys(each) for each in written}
         known = await self._catalog.candidates(key for those in keys.values() for key in those)
-        snapshot = await self._catalog.snapshot()
-
-        def candidates(name: Relation) -> Iterator[Table]:
-            return chain.from_iterable(known.get(key, ()) for key in keys[name])
-
-        return {each: _only(each, candidates(each), snapshot) for each in written}
+        return {each: list(chain.from_iterable(known.get(key, ()) for key in those)) for each, those in keys.items()}
 
     async def _columns_of_views(self, tables: Tables) -> Mapping[Relation, Columns | None]:
         views = [table for table in tables.values() if table and is_view(table)]
@@ -110,22 +125,27 @@ def _only(written: Relation, found: Iterable[Table], snapshot: Snapshot) -> Tabl
     return next(iter(different.values()), None)
 
 
-def _is_looked_up(written: Relation, table: Table, snapshot: Snapshot) -> bool:
-    """Return whether the database looks for a name where a relation is."""
+def _is_in_doubt(written: Relation, found: Iterable[Table], snapshot: Snapshot) -> bool:
+    """Return whether a name without a schema is in several, and nobody says where the database looks it up."""
+    return not snapshot.homes and written.schema is None and len({table.relation.schema for table in found}) > 1
+
+
+def _is_looked_up(written: Relation, table: Table, snapshot: Snapshot, *, unknown: bool = False) -> bool:
+    """Return whether the database looks for a name where a relation is. `unknown`: the answer if nobody says so."""
     there = table.relation
-    if written.catalog is None and not _is_home(there.catalog, snapshot):
+    if written.catalog is None and not _is_home(there.catalog, snapshot, unknown):
         return False
-    return written.schema is not None or table.system or there.schema is None or _has_home(there, snapshot)
+    return written.schema is not None or table.system or there.schema is None or _has_home(there, snapshot, unknown)
 
 
-def _is_home(catalog: str | None, snapshot: Snapshot) -> bool:
+def _is_home(catalog: str | None, snapshot: Snapshot, unknown: bool) -> bool:
     home = snapshot.namespace.catalog
-    return catalog is None or (home is not None and snapshot.dialect.same(catalog, home))
+    return catalog is None or (unknown if home is None else snapshot.dialect.same(catalog, home))
 
 
-def _has_home(there: Relation, snapshot: Snapshot) -> bool:
-    """Return whether names without a schema lead to a relation's schema. Unless anybody says so, they may."""
-    return there.schema in snapshot.homes if snapshot.homes else there.catalog is None
+def _has_home(there: Relation, snapshot: Snapshot, unknown: bool) -> bool:
+    """Return whether names without a schema lead to a relation's schema. Without catalogs they may, if nobody says."""
+    return there.schema in snapshot.homes if snapshot.homes else unknown or there.catalog is None
 
 
 def _find_unlisted(parsed: ParsedStatement, tables: Tables) -> tuple[Relation, ...]:

@@ -22,6 +22,7 @@ from dragoman import (
     Request,
     Scope,
     Secret,
+    TableNotFound,
     UnsafeSql,
     WriteDenied,
 )
@@ -447,3 +448,29 @@ async def test_relations_whose_names_differ_in_case_are_told_apart(server):
     assert not found["twin"].comment
     assert found["parts"].partitioned_by
     assert found["Parts"].partitioned_by
+
+
+@pytest.mark.anyio
+async def test_without_a_database_a_name_of_several_hidden_tables_is_told_as_one_that_is_not_there(server, tmp_path):
+    made = ("CREATE TABLE alike (id INT)", "CREATE VIEW seen AS SELECT 1 AS id")
+    for name in ("alike_a", "alike_b", "alike_c"):
+        database = await server.create(name, made)
+    where = f'host = "{database.host}"\nport = {database.port}\nuser = "{database.user}"\n'
+    role = ROLE.partition("deny_columns")[0].replace("made", "alike").replace('"*.*"', '"alike_c.seen"')
+    (tmp_path / "dragoman.toml").write_text(f'[databases.alike]\ndialect = "mariadb"\n{where}{role}')
+    async with Gateway.open(load(tmp_path / "dragoman.toml", environ={}, folder=tmp_path)) as gateway:
+        told = [await refusal(gateway, f"SELECT * FROM {name}") for name in ("alike", "alikx")]
+        assert (await gateway.query("alike", "SELECT id FROM alike_c.seen")).rows == [[1]]
+    assert str(told[0]).replace("alike", "alikx") == str(told[1])
+    assert [type(error) for error in told] == [TableNotFound, TableNotFound]
+
+
+@pytest.mark.anyio
+async def test_a_view_is_judged_wherever_the_server_may_look_for_its_name(server, tmp_path):
+    leaks = LEAKS.format(file=tmp_path / "file")
+    await server.create("leaking", (leaks, "CREATE VIEW either AS SELECT leak() AS id"))
+    database = await server.create("drying", ("CREATE VIEW either AS SELECT 1 AS id",))
+    async with Gateway.open([dataclasses.replace(database, database=None)]) as gateway:
+        refused = await refusal(gateway, "SELECT * FROM either")
+        assert isinstance(refused, UnsafeSql)
+        assert "leaking.either" in str(refused)
