@@ -148,6 +148,7 @@ def test_an_error_about_the_statement_confirms_no_name_of_a_type(places: Places,
         "'(s.b + s.b)' must be an aggregate expression",
         "no such column: s.b",
         "ambiguous column name: s.b",
+        "You have an error in your SQL syntax near 'frm s.b' at line 1",
         "Ambiguous reference to column name \"b\" (use: 's.b' or `s.b`)",
     ],
 )

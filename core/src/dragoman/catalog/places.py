@@ -33,8 +33,8 @@ _TELLING = frozenset({"21", "22", "53", "54", "57"})
 """SQLSTATE classes of `QueryError`s whose message is about values and resources, and never names a relation."""
 _ABOUT_OTHERS = frozenset({"42P17", "42P21"})
 """SQLSTATEs of other errors that name a relation or a collation which the caller did not name."""
-_BEFORE_COLUMN = re.compile(r"""(?:\bcolumn(?: name| reference)?:? "?|['`]|^'[^']*)$""", re.IGNORECASE)
-"""What stands in a message before a column's name, or before an expression with which the message begins.
+_BEFORE_COLUMN = re.compile(r"""(?:\bcolumn(?: name| reference)?:? "?|['`]|(?:^|\bnear )'[^']*)$""", re.IGNORECASE)
+"""What stands in a message before a column's name, or before a part of the statement that the message quotes.
 
 Types stand in double quotes or none.
 """
