@@ -39,6 +39,9 @@ STARS = [
     "FROM sales SELECT DISTINCT * EXCLUDE (ssn)",
     "SELECT * REPLACE (total * 2 AS total) FROM sales",
     "SELECT * RENAME (total AS amount) FROM sales",
+    "SELECT * EXCLUDE (id) RENAME (total AS amount) FROM sales",
+    "SELECT * EXCLUDE id RENAME (total AS amount) FROM sales",
+    "SELECT * EXCLUDE (id) REPLACE (abs(total) + (1) AS total) RENAME (country AS land) FROM sales",
     "SELECT COLUMNS('s.n') FROM sales",
     "SELECT max(COLUMNS('^[a-z]{3}$')) AS most FROM sales",
     "SELECT COLUMNS(* EXCLUDE (ssn)) FROM sales",
@@ -118,6 +121,9 @@ async def test_who_does_not_see_a_column_still_queries_the_others(toolbox: Toolb
         ("SELECT * FROM (PIVOT sales ON country USING sum(total))", "ON x IN (...)"),
         ("SUMMARIZE sales", "approx_count_distinct"),
         ("SELECT 2 * exclude(3)", "Write the query without it."),
+        ("SELECT * FROM sales WHERE exclude(3)", "Write the query without it."),
+        ("SELECT * EXCLUDE (id), rename(3) FROM sales", "Write the query without it."),
+        ("SELECT 2 * replace('a', 'b', 'c') rename (3)", "Write the query without it."),
     ],
 )
 async def test_what_is_no_single_query_is_refused_with_a_way_out(toolbox: Toolbox, sql: str, way_out: str) -> None:

@@ -19,7 +19,7 @@ SYNTAX = frozenset(
     " within".split()
 )
 # Words that change what a star stands for: SELECT * EXCLUDE (a).
-_AFTER_STAR = frozenset({"exclude", "rename"})
+_AFTER_STAR = frozenset({"except", "exclude", "rename", "replace"})
 _BEFORE_ITEM = frozenset({"select", "distinct", "all", ",", "(", "."})
 # Words of types with several words, before their length: CAST(a AS DOUBLE PRECISION(10, 2)).
 _TYPE_WORDS = frozenset(
@@ -108,10 +108,26 @@ def _find_types(tokens: Sequence[Token]) -> set[int]:
 
 
 def _changes_star(tokens: Sequence[Token], index: int) -> bool:
-    """Return whether the word at `index` belongs to a star before it that is an item, and no multiplication."""
-    star, before = index - 1, index - 2
-    is_item = before >= 0 and tokens[star].text == "*" and tokens[before].text.lower() in _BEFORE_ITEM
-    return is_item and tokens[index].text.lower() in _AFTER_STAR
+    """Return whether the word at `index` changes a star before it that is an item, and no multiplication.
+
+    Several may follow each other: * EXCLUDE (a) REPLACE (b + 1 AS b) RENAME (c AS d).
+    """
+    word = index
+    while tokens[word].text.lower() in _AFTER_STAR and word >= 2:
+        if tokens[word - 1].text == "*":
+            return tokens[word - 2].text.lower() in _BEFORE_ITEM
+        word = _skip_back(tokens, word - 1) - 1
+    return False
+
+
+def _skip_back(tokens: Sequence[Token], last: int) -> int:
+    """Return where a name, or what stands in parentheses, begins that ends at `last`."""
+    depth = 0
+    for place in range(last, -1, -1):
+        depth += {"close": 1, "open": -1}.get(tokens[place].kind, 0)
+        if depth <= 0:
+            return place
+    return 0
 
 
 def find_calls(tokens: Sequence[Token]) -> list[FunctionCall]:
