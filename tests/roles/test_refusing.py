@@ -85,6 +85,16 @@ filter = "tenant = 'a'"
 """
 
 
+OTHER = str.maketrans("aeiouxyz", "eioua123")
+"""Makes another name of a guess."""
+
+
+async def guess_at(toolbox: Toolbox, view: str, name: str) -> Any:
+    """Return the answer to a statement in which a caller writes what a broken view may miss."""
+    written = " ".join(f'1 AS "{part}",' for part in name.split("."))
+    return await ask(toolbox, "execute_query", sql=f"SELECT {written} '{name}', v.* FROM {view} AS v")
+
+
 @pytest.mark.parametrize("dialect", ["sqlite", "duckdb"])
 async def test_no_error_names_what_a_view_misses(tmp_path: Path, dialect: str) -> None:
     connect: Any = duckdb.connect if dialect == "duckdb" else sqlite3.connect
@@ -108,5 +118,8 @@ async def test_no_error_names_what_a_view_misses(tmp_path: Path, dialect: str) -
                     assert "error" in answer, (view, sql)
                     assert "zyx" not in str(answer)
                     assert re.search(r"\bport\b", str(answer)) is None
+            for guess in ("zyx_gone", "zyx_kept.zyx_pin", "zyx_pin", "main.zyx_gone", "zyx_two", "port"):
+                told = [await guess_at(toolbox, view, name) for name in (guess, guess.translate(OTHER))]
+                assert told[0] == told[1], (view, guess)
         wrong = await ask(toolbox, "execute_query", sql="SELECT nothing FROM above")
         assert "zyx" not in str(wrong)

@@ -35,7 +35,7 @@ from dragoman.gateway.confining import Confiner
 from dragoman.gateway.delegating import DelegatedInspector, guard
 from dragoman.gateway.doctor import Watch, find_openings, worst_first
 from dragoman.gateway.estimates import Estimates
-from dragoman.gateway.failures import Source
+from dragoman.gateway.failures import Named, Source
 from dragoman.gateway.granted import Granting, RolesFit, limit
 from dragoman.gateway.guard import GuardedInspector
 from dragoman.gateway.health import Health, Status
@@ -320,6 +320,15 @@ class OpenDatabase:
             request = replace(request, acting=self.config.acting or Acting())
         with self.source.ours("Executor.prepare"):
             await self.work.do(self.config.timeout, self._own_executor.prepare, request)
+
+    async def compiles(self, relations: Named) -> bool:
+        """Return whether the database compiles a query of each relation: a view may name what is gone."""
+        try:
+            for relation in await relations():
+                await self._compile(Request(statement=f"SELECT 1 FROM {self.dialect.qualify(relation)}"))
+        except DragomanError:
+            return False
+        return True
 
     def _value_of(self, name: str, principal: Principal) -> Any:
         """Return a value of a policy. `name` is value.POLICY.NAME."""

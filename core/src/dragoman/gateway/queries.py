@@ -27,7 +27,7 @@ from dragoman.errors import (
 )
 from dragoman.gateway.calls import CallRecord
 from dragoman.gateway.confining import UNFIT, ConfinedStatement, fails
-from dragoman.gateway.failures import explain, have_lost, show_more
+from dragoman.gateway.failures import Named, explain, have_lost, show_more
 from dragoman.gateway.opened import OpenDatabase
 from dragoman.model import LOCAL, Database, Encoded, ExplainOptions, Limits, Plan, Principal, Request, RowStream
 from dragoman.results import Bounded, Collected, Collector, check_columns, check_stream
@@ -319,12 +319,21 @@ class Query:
                 return _about(told.replace(suggestion=_CHANGED), self.sql)
             if unfit := await self._find_unfit(self.confined, told, method):
                 return _about(unfit, self.sql)
-        shows_value = isinstance(told, QueryError) and told.offset is None
-        suspect = shows_value or _names_other(told, self.statement.text)
         relations = partial(opened.judge.relations, self.statement)
-        if suspect and opened.places.hides and await show_more(relations, opened.catalog):
-            return _about(fails() if shows_value else InvalidSql(_BROKEN, suggestion=_TELL), self.sql)
+        if opened.places.hides and await self._tells_of_views(told, relations):
+            return _about(fails() if isinstance(told, QueryError) else InvalidSql(_BROKEN, suggestion=_TELL), self.sql)
         return _about(await explain(told, self.statement, opened.catalog, relations), self.sql)
+
+    async def _tells_of_views(self, error: DragomanError, relations: Named) -> bool:
+        """Return whether an error may tell what a view reads and its caller does not see: a value, or a name.
+
+        A name that the statement has, too, may be a guess, unless the views compile by themselves.
+        """
+        shows_value = isinstance(error, QueryError) and error.offset is None
+        shows_name = isinstance(error, NotFound | InvalidSql)
+        if not (shows_value or shows_name) or not await show_more(relations, self.opened.catalog):
+            return False
+        return shows_value or _names_other(error, self.statement.text) or not await self.opened.compiles(relations)
 
     async def _find_unfit(self, confined: ConfinedStatement, error: DragomanError, method: str) -> DragomanError | None:
         """Return the error for filters and masks that the database cannot compile. None: the statement is at fault.
@@ -349,8 +358,6 @@ class Query:
 
 def _names_other(error: DragomanError, written: str) -> bool:
     """Return whether an error names something that is not in the statement: a view that it reads may have the name."""
-    if not isinstance(error, NotFound | InvalidSql):
-        return False
     told = " ".join((error.identifier or "", *re.findall(r'"([^"]+)"', error.message)))
     return not words_in(told) <= words_in(written)
 
