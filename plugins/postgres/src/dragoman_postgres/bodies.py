@@ -39,7 +39,7 @@ ORDER BY p.oid
 """
 """Functions of extensions whose bodies are texts."""
 TAKEN = """
-WITH own AS (
+WITH own AS MATERIALIZED (
   SELECT d.classid, d.objid FROM pg_depend d JOIN pg_extension e ON e.oid = d.refobjid
   LEFT JOIN pg_proc p ON d.classid = 'pg_proc'::regclass AND p.oid = d.objid
   WHERE d.refclassid = 'pg_extension'::regclass AND d.deptype = 'e'
@@ -47,26 +47,33 @@ WITH own AS (
   UNION ALL SELECT 'pg_type'::regclass, t.oid FROM pg_type t
     JOIN pg_depend d ON d.classid = 'pg_class'::regclass AND d.objid = t.typrelid
     WHERE d.refclassid = 'pg_extension'::regclass AND d.deptype = 'e'
+), own_type AS MATERIALIZED (
+  SELECT t.oid FROM own JOIN pg_type t ON own.classid = 'pg_type'::regclass AND t.oid = own.objid
+  JOIN pg_roles r ON r.oid = t.typowner AND r.rolsuper
+), inert AS MATERIALIZED (
+  SELECT c.oid FROM pg_class c
+  WHERE c.oid >= 16384 AND relkind = 'r' AND NOT (relrowsecurity OR relhasrules OR relhassubclass)
+    AND NOT EXISTS (SELECT FROM pg_attribute WHERE attrelid = c.oid AND attnum > 0 AND NOT attisdropped
+      AND (attgenerated = 'v' OR atttypid >= 16384 AND atttypid NOT IN (SELECT oid FROM own_type)))
+    -- The planner evaluates expressions of these.
+    AND NOT EXISTS (SELECT FROM pg_constraint WHERE conrelid = c.oid AND contype = 'c')
+    AND NOT EXISTS (SELECT FROM pg_index WHERE indrelid = c.oid AND COALESCE(indexprs, indpred) IS NOT NULL)
+    AND NOT EXISTS (SELECT FROM pg_statistic_ext WHERE stxrelid = c.oid)
 ), named AS (
-  SELECT 'pg_proc'::regclass AS class, oid, proname AS name, proowner AS owner, proargtypes::oid[] AS types FROM pg_proc
-  UNION ALL SELECT 'pg_operator'::regclass, oid, oprname, oprowner, ARRAY[oprleft, oprright] FROM pg_operator
-  UNION ALL SELECT 'pg_type'::regclass, oid, typname, typowner, '{}' FROM pg_type WHERE typrelid NOT IN (
-    SELECT c.oid FROM pg_class c WHERE relkind = 'r' AND NOT (relrowsecurity OR relhasrules OR relhassubclass)
-      AND NOT EXISTS (SELECT FROM pg_attribute WHERE attrelid = c.oid AND attnum > 0 AND NOT attisdropped
-        AND (attgenerated = 'v' OR atttypid >= 16384 AND NOT EXISTS (
-          SELECT FROM own WHERE own.classid = 'pg_type'::regclass AND own.objid = atttypid)))
-      -- The planner evaluates expressions of these.
-      AND NOT EXISTS (SELECT FROM pg_constraint WHERE conrelid = c.oid AND contype = 'c')
-      AND NOT EXISTS (SELECT FROM pg_index WHERE indrelid = c.oid AND COALESCE(indexprs, indpred) IS NOT NULL)
-      AND NOT EXISTS (SELECT FROM pg_statistic_ext WHERE stxrelid = c.oid))
+  SELECT 'pg_proc'::regclass AS class, oid, proname::text AS name, proowner AS owner, proargtypes::oid[] AS types
+    FROM pg_proc WHERE oid >= 16384
+  UNION ALL SELECT 'pg_operator'::regclass, oid, oprname, oprowner, ARRAY[oprleft, oprright]
+    FROM pg_operator WHERE oid >= 16384
+  UNION ALL SELECT 'pg_type'::regclass, oid, typname, typowner, '{}'
+    FROM pg_type WHERE oid >= 16384 AND typrelid NOT IN (SELECT oid FROM inert)
 ), made AS (
-  SELECT * FROM named WHERE oid >= 16384 AND NOT EXISTS (
-    SELECT FROM own JOIN pg_roles r ON r.oid = named.owner AND r.rolsuper
-    WHERE own.classid = named.class AND own.objid = named.oid)
+  SELECT name, types FROM named WHERE name IN (SELECT unnest($1::text[])) AND NOT (
+    (class::oid, oid) IN (SELECT classid, objid FROM own)
+    AND owner IN (SELECT oid FROM pg_roles WHERE rolsuper))
 )
-SELECT name::text, bool_or(NOT EXISTS (
-    SELECT FROM made t WHERE t.class = 'pg_type'::regclass AND t.oid = ANY (made.types))) AS near
-FROM made WHERE name::text = ANY ($1) GROUP BY name
+SELECT name, bool_or(NOT EXISTS (
+    SELECT FROM unnest(types) AS t (oid) WHERE oid >= 16384 AND oid NOT IN (SELECT oid FROM own_type))) AS near
+FROM made GROUP BY name
 """
 """Which of the names ($1) a user-defined object has.
 
