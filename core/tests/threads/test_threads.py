@@ -88,7 +88,7 @@ class Garbage:
         time.sleep(0.0005)  # lets other threads run
 
 def begin_threads():
-    for _ in range(200):
+    for _ in range(50):
         thread = threading.Thread(target=Garbage)
         thread.start()
         thread.join()
