@@ -23,8 +23,8 @@ from dragoman.errors import (
     Refused,
     Unsupported,
 )
+from dragoman.gateway.checks import OwnChecks, States
 from dragoman.gateway.failures import Source, not_there
-from dragoman.gateway.own_checks import OwnChecks, States
 from dragoman.gateway.resolving import Resolver
 from dragoman.model import Claims, ConfinedRelation, Confinement, Database, Principal, Relation, Request, Table
 from dragoman.parsed import ParsedStatement

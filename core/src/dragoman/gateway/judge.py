@@ -12,11 +12,12 @@ from typing import Any
 from dragoman.catalog import Catalog
 from dragoman.dialect import Call, Dialect, Resolution, Validator
 from dragoman.errors import DragomanError
+from dragoman.gateway.checks import Checks
 from dragoman.gateway.failures import Source, locate
 from dragoman.gateway.granted import Granting
 from dragoman.gateway.offload import SHORT, Offload
 from dragoman.gateway.resolving import Resolver
-from dragoman.gateway.tasks import GRACE, late, within
+from dragoman.gateway.tasks import GRACE, late
 from dragoman.gateway.visible import Visible
 from dragoman.model import Database, Principal, Relation, Table
 from dragoman.parsed import ParsedStatement
@@ -111,13 +112,12 @@ class Judge:
         self._dialect = dialect
         self._database = database
         self._catalog = catalog
-        self._validators = validators
+        self._checks = Checks(validators, database, source)
         self._source = source
         self._offload = offload
         self._always = frozenset({"principal"} if any(each.depends_on_principal for each in validators) else ())
         # The combinations of parts that verdicts depended on so far. There are four, and usually one or two occur.
         self._dependences: set[frozenset[str]] = set()
-        self._changing = [each for each in validators if type(each).state is not Validator.state]
         self._resolver = Resolver(dialect, database, catalog, self._offload)
         # Validators see what the database has, not only what is granted.
         self._whole = whole or self._resolver
@@ -170,7 +170,7 @@ class Judge:
         try:
             # `within` would be one more call.
             async with asyncio.timeout(self._database.timeout + GRACE):
-                for validator, state in zip(self._changing, verdict.states, strict=True):
+                for validator, state in zip(self._checks.changing, verdict.states, strict=True):
                     try:
                         now = await validator.state()
                     except Exception as error:
@@ -180,12 +180,6 @@ class Judge:
         except TimeoutError:
             raise late(self._database.timeout) from None
         return verdict.version is None or verdict.version == (await self._catalog.snapshot()).version
-
-    async def _state(self, validator: Validator) -> object:
-        """Return the state that its verdicts depend on. It may query the database, so it has a deadline."""
-        with self._source.ours(f"{type(validator).__name__}.state"):
-            async with within(self._database.timeout):
-                return await validator.state()
 
     async def _split_off(self, sql: str) -> Statement:
         """Return the statement in a text. A long text is tokenized in a thread, so that the event loop goes on."""
@@ -227,23 +221,14 @@ class Judge:
 
     async def _validate(self, statement: Statement, call: Call) -> AsyncIterator[object]:
         """Have each validator check it, and yield the states of those that have one. Raises a refusal."""
-        for validator in self._validators:
-            if validator in self._changing:
+        for validator in self._checks.validators:
+            if validator in self._checks.changing:
                 # Read before the check: a change meanwhile must make the verdict invalid.
-                yield await self._state(validator)
+                yield await self._checks.state(validator)
             if isinstance(validator, ReadOnly):
                 await validator.check(statement, call)
             else:
-                await self._ask(validator, statement, call)
-
-    async def _ask(self, validator: Validator, statement: Statement, call: Call) -> None:
-        """Have a plugin's validator check it, until the database's deadline."""
-        method = f"{type(validator).__name__}.check"
-        answer: object = None
-        with self._source.ours(method):
-            async with within(self._database.timeout):
-                answer = await validator.check(statement, call)  # type: ignore[func-returns-value]
-        self._source.check_nothing(answer, validator, method)  # False would not refuse, which its author may think
+                await self._checks.ask(validator, statement, call)
 
 
 def _name_columns(resolved: Resolution | None) -> Iterator[str]:

@@ -31,6 +31,7 @@ from dragoman.errors import DragomanError, ParameterError
 from dragoman.gateway.behind_views import ForeignTables, StoredFunctions
 from dragoman.gateway.breaker import Breaker
 from dragoman.gateway.calls import Limiter
+from dragoman.gateway.checks import OwnChecks
 from dragoman.gateway.confining import Confiner
 from dragoman.gateway.delegating import DelegatedInspector, guard
 from dragoman.gateway.doctor import Watch, find_openings, worst_first
@@ -42,7 +43,6 @@ from dragoman.gateway.health import Health, Status
 from dragoman.gateway.hints import advise
 from dragoman.gateway.judge import Judge
 from dragoman.gateway.offload import Offload
-from dragoman.gateway.own_checks import OwnChecks
 from dragoman.gateway.resolving import Resolver
 from dragoman.gateway.tasks import Work
 from dragoman.gateway.trying import PartsOfRoles, try_parts
