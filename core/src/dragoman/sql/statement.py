@@ -131,12 +131,20 @@ class Statement:
         facts = self.facts
         found = {call.offset: call for call in facts.calls}
         found |= {call.offset: call for call in self.written_calls if call.offset not in facts.aliases}
-        # sqlglot tells of some calls neither the place nor the name: json_table is a j_s_o_n_table.
-        written = {call.name.replace("_", ""): call for call in self.written_calls}
-        for placed in facts.placed:
-            call = written.get(placed.name.replace("_", ""), placed) if placed.offset is None else placed
-            found[call.offset] = found.get(call.offset, call)._replace(kind="table function")
+        for call in map(self._find_written, facts.placed):
+            found[call.offset] = found.get(call.offset, call)._replace(kind=call.kind)
         return tuple(call for _, call in sorted(found.items(), key=lambda each: each[0] or 0))
+
+    def _find_written(self, placed: FunctionCall) -> FunctionCall:
+        """Return a call in the place of a relation as it is written.
+
+        sqlglot tells of some neither the place nor the name: json_table is a j_s_o_n_table.
+        """
+        if placed.offset is not None:
+            return placed
+        name = placed.name.replace("_", "")
+        same = (call for call in reversed(self.written_calls) if call.name.replace("_", "") == name)
+        return next(same, placed)._replace(kind=placed.kind)
 
     def functions(self) -> tuple[str, ...]:
         """The names of the functions that it calls, in lower case and dotted as written. Raises `InvalidSql`."""
