@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from dragoman import Database, Relation, Validator
 
-from dragoman_postgres.bodies import BODIES, MEMBERS, TAKEN, find_members, find_misled, judge
+from dragoman_postgres.bodies import BODIES, MEMBERS, OPEN, TAKEN, find_members, find_misled, judge
 from dragoman_postgres.closure import ANYTHING, CALLING, REACHED, STAMP
 from dragoman_postgres.encodings import SAME
 from dragoman_postgres.pool import Connections
@@ -151,7 +151,7 @@ class Remembered(Validator):
                 sorted(name.lower() for name in self._database.allow_functions),
                 [row["oid"] for row in trees if row["populates"]],
                 *await self._judge_bodies(connection),
-                [_like(pattern) for pattern in sorted(load_allowed().telling - {"current_setting"})],
+                [_like(pattern) for pattern in sorted(load_allowed().telling - OPEN)],
             )
         return _user_defined(found, encoding)
 
