@@ -49,14 +49,18 @@ WITHOUT_SSN = (
 SELLER = Principal("sam", subject="sam", groups=frozenset({"sellers"}))
 
 
+async def build(server, name, more="SELECT"):
+    """Make what the tests read anew, and then what one of them needs beside it."""
+    await server.run(
+        "DROP SCHEMA IF EXISTS sales, hr, staff CASCADE; DROP TABLE IF EXISTS public.orders;" + SCHEMA, name
+    )
+    await server.run(more, name)
+
+
 @pytest.fixture
 async def toolbox(server, database_name):
     """The tools as a seller has them."""
-    connection = await asyncpg.connect(server.address(database_name))
-    await connection.execute(
-        "DROP SCHEMA IF EXISTS sales, hr, staff CASCADE; DROP TABLE IF EXISTS public.orders;" + SCHEMA
-    )
-    await connection.close()
+    await build(server, database_name)
     database = server.configure(database_name)
     grants = (Grant(database=database.name, tables=("sales.*",), deny_columns=("ssn",), key="roles.seller.grants.0"),)
     role = Role(name="seller", groups=frozenset({"sellers"}), grants=grants)
@@ -213,12 +217,7 @@ FAILING = ("{} + 1", "{} = 1", "{}::int", "coalesce({}, two)", "lower({})", "CAS
 
 async def test_no_type_names_a_hidden_relation(server, database_name, subtests):
     """A column may hold the rows of a relation that its reader does not see."""
-    connection = await asyncpg.connect(server.address(database_name))
-    await connection.execute(
-        "DROP SCHEMA IF EXISTS sales, hr, staff CASCADE; DROP TABLE IF EXISTS public.orders;" + SCHEMA
-    )
-    await connection.execute(OTHERS)
-    await connection.close()
+    await build(server, database_name, OTHERS)
     database = replace(server.configure(database_name), schema="sales")
     grant = Grant(
         database=database.name, tables=("sales.*",), deny=("sales.zyx*", 'sales."Zyx Pay"'), key="roles.seller.grants.0"
@@ -260,12 +259,7 @@ GUESSES = (
 
 @pytest.mark.parametrize("by", ["role", "schemas"])
 async def test_no_error_confirms_a_guess_of_a_type_s_name(server, database_name, by, subtests):
-    connection = await asyncpg.connect(server.address(database_name))
-    await connection.execute(
-        "DROP SCHEMA IF EXISTS sales, hr, staff CASCADE; DROP TABLE IF EXISTS public.orders;" + SCHEMA
-    )
-    await connection.execute(OTHERS)
-    await connection.close()
+    await build(server, database_name, OTHERS)
     database = replace(server.configure(database_name), schema="sales")
     grant = Grant(database=database.name, tables=("sales.*",), deny=("sales.zyx*",), key="roles.seller.grants.0")
     role = Role(name="seller", groups=frozenset({"sellers"}), grants=(grant,))
@@ -305,12 +299,7 @@ COMPUTING = ("note::int > 0", "1 / (id - 300) > -5", "note::date IS NULL", "('x'
 @pytest.mark.parametrize("fenced", [False, True])
 async def test_no_error_shows_a_value_that_a_view_leaves_out(server, database_name, fenced, subtests):
     """A condition may be evaluated on what a view leaves out, unless the view has a filter."""
-    connection = await asyncpg.connect(server.address(database_name))
-    await connection.execute(
-        "DROP SCHEMA IF EXISTS sales, hr, staff CASCADE; DROP TABLE IF EXISTS public.orders;" + SCHEMA
-    )
-    await connection.execute(LEAVING_OUT)
-    await connection.close()
+    await build(server, database_name, LEAVING_OUT)
     database = server.configure(database_name)
     views = tuple(f"sales.{name}" for name in VIEWS)
     grants = (
@@ -344,12 +333,7 @@ CREATE VIEW sales.late AS SELECT id, zyxcol AS note FROM public.ledger WHERE upp
 
 
 async def test_a_view_of_a_hidden_table_is_not_taken_for_one_of_a_visible_table_of_that_name(server, database_name):
-    connection = await asyncpg.connect(server.address(database_name))
-    await connection.execute(
-        "DROP SCHEMA IF EXISTS sales, hr, staff CASCADE; DROP TABLE IF EXISTS public.orders;" + SCHEMA
-    )
-    await connection.execute("DROP TABLE IF EXISTS public.ledger CASCADE;" + SAME_NAME)
-    await connection.close()
+    await build(server, database_name, "DROP TABLE IF EXISTS public.ledger CASCADE;" + SAME_NAME)
     database = server.configure(database_name)
     grant = Grant(database=database.name, tables=("sales.late", "sales.ledger"), key="roles.seller.grants.0")
     role = Role(name="seller", groups=frozenset({"sellers"}), grants=(grant,))
