@@ -12,10 +12,12 @@ from pathlib import Path
 
 import apsw
 import pytest
-from dragoman import Gateway
+from dragoman import Gateway, Inspection, Scope
+from dragoman.catalog import catalog
 from dragoman.config import load
 from dragoman.model import Principal
 from dragoman.tools import Toolbox
+from dragoman_sqlite.inspector import SQLiteInspector
 
 ANN = Principal("ann", subject="ann")
 BOTH = """
@@ -169,6 +171,38 @@ async def test_no_tool_tells_what_is_hidden_or_whether_it_is_there(twins: list[T
     for detail in ("compact", "full"):
         one, other = await _told(twins, "describe_table", table_name="shown", detail=detail)
         assert one == other
+
+
+@pytest.mark.parametrize("name", NAMES)
+async def test_a_hidden_name_costs_as_many_readings_as_one_that_is_not_there(
+    twins: list[Toolbox], name: str, monkeypatch: pytest.MonkeyPatch
+):
+    """Otherwise the time of an answer would tell it."""
+    readings = _count_readings(monkeypatch)
+    calls: list[tuple[str, dict[str, object]]] = [
+        ("execute_query", {"sql": shape.replace("{}", name)}) for shape in STATEMENTS
+    ]
+    calls += [(tool, {argument: name, **({"key": 1} if tool == "get_row" else {})}) for tool, argument in TOOLS]
+    for tool, arguments in calls:
+        counted: list[int] = []
+        for toolbox in twins:
+            before = len(readings)
+            await toolbox.call(tool, arguments, principal=ANN)
+            counted.append(len(readings) - before)
+        assert counted[0] == counted[1], (tool, arguments)
+
+
+def _count_readings(monkeypatch: pytest.MonkeyPatch) -> list[Scope]:
+    """Return a list to which each reading of a file's catalog adds its scope."""
+    read, readings = SQLiteInspector.tables, list[Scope]()
+
+    async def tables(self: SQLiteInspector, scope: Scope) -> Inspection:
+        readings.append(scope)
+        return await read(self, scope)
+
+    monkeypatch.setattr(SQLiteInspector, "tables", tables)
+    monkeypatch.setattr(catalog, "_CHEAP", 60.0)  # else a reading that is slow by chance spares the next one
+    return readings
 
 
 async def test_no_plan_tells_where_in_the_file_a_table_lies(tmp_path_factory: pytest.TempPathFactory):

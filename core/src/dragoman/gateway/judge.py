@@ -215,9 +215,11 @@ class Judge:
         if not self._narrowed:
             return await self._visible.check_relations(statement, parsed)
         await self._visible.check_types(parsed)
+        # Before anything looks at the whole catalog: it finds a hidden relation without asking the database.
+        await self._visible.check_relations(statement, parsed)
         if self._granting is not None:
             await self._granting.check(statement, parsed)
-        await self._visible.check(statement, parsed)
+        self._visible.check(statement, parsed)
 
     async def _validate(self, statement: Statement, call: Call) -> AsyncIterator[object]:
         """Have each validator check it, and yield the states of those that have one. Raises a refusal."""

@@ -77,14 +77,16 @@ class Visible:
         self._check_names((*parsed.types, *parsed.others))
         self._check_types(parsed.types, snapshot)
 
-    async def check(self, statement: Statement, parsed: ParsedStatement) -> None:
-        """Raise `NotFound` for a relation that is not visible, `UnsafeSql` for anything that would reveal one."""
+    def check(self, statement: Statement, parsed: ParsedStatement) -> None:
+        """Raise `UnsafeSql` for anything but a relation that would reveal one that is not visible."""
         self._check_kind(statement)
         self._check_calls(parsed.calls)
-        await self.check_relations(statement, parsed)
 
     async def check_relations(self, statement: Statement, parsed: ParsedStatement) -> None:
-        """Raise `NotFound` for a relation that is not visible. The engine's own error would tell whether it exists."""
+        """Raise `NotFound` for a relation that is not visible, after the same work whether it exists or not.
+
+        The engine's own error would tell that.
+        """
         for written, table in (await self._resolver.find_tables(parsed.names)).items():
             if not self._is_open(written, table) and not await self._is_aspect(written):
                 raise await not_there(written, statement, self._catalog)
