@@ -100,6 +100,8 @@ _TYPED: dict[str, tuple[type[DragomanError], str]] = {
     "EXTERNAL": (QueryError, _SOURCE),
     "INTERNAL_ERROR": (QueryError, "The server failed; the administrator can see why in its log."),
 }
+# An error with a place, which only the statement itself can have: values of rows have none.
+_LOCATED = (InvalidSql, "Change the statement at the place shown.")
 # What to write instead, by the server's message.
 _REMEDIES = (("mismatched input 'OFFSET'", "Write OFFSET before LIMIT: OFFSET 20 LIMIT 10."),)
 _NAMES = (
@@ -160,10 +162,11 @@ def _server_error(error: Mapping[str, Any], database: str, statement: str, about
     source: str = error.get("errorType") or "INTERNAL_ERROR"
     if name == "UNKNOWN_TRANSACTION":
         return UnknownTransaction(f"The server of the database {database!r} lost the query's transaction.")
-    kind, suggestion = _NAMED.get(name) or _TYPED.get(source) or _TYPED["INTERNAL_ERROR"]
     message = _POSITION.sub("", (error.get("message") or name)[:MOST_WORDS], count=1)
     location: Mapping[str, int] = error.get("errorLocation") or {}
     line, column = location.get("lineNumber", 0), location.get("columnNumber", 0)
+    typed = _LOCATED if source == "USER_ERROR" and line else _TYPED.get(source) or _TYPED["INTERNAL_ERROR"]
+    kind, suggestion = _NAMED.get(name) or typed
     number = parameter_at(line, statement) if statement else None
     if number is not None:
         return ParameterError(
