@@ -62,7 +62,7 @@ EXPLAIN QUERY PLAN SELECT * FROM {}|SELECT name COLLATE {} FROM shown|INSERT INT
 DROP TABLE {}|SELECT * FROM {}, json_each('[1]')|DELETE FROM {}|SELECT * FROM shown INDEXED BY {}
 PRAGMA foreign_key_list(shown)|PRAGMA table_list|PRAGMA integrity_check|PRAGMA page_count
 PRAGMA foreign_key_check|PRAGMA index_info({}_i)|PRAGMA schema_version|SELECT * FROM sqlite_stat1
-SELECT * FROM dbstat"""
+SELECT * FROM dbstat|SELECT pin FROM shown|SELECT shown.pin FROM shown"""
 STATEMENTS = [shape for line in SHAPES.split("\n") if line for shape in line.split("|")]
 TOOLS = (
     ("describe_table", "table_name"),

@@ -124,8 +124,9 @@ async def test_markdown_s_fence_is_named(gateway: Gateway):
     [
         ("SELECT orders.total FROM customers", '"orders" is not in FROM: join it. find_join_path shows how.'),
         ("SELECT main.orders.total FROM customers c", '"orders" is not in FROM: join it. find_join_path shows how.'),
-        ("SELECT c.total FROM customers c", ""),
-        ("SELECT total FROM customers", ""),
+        ("SELECT total FROM customers", '"orders" has this column: join it. find_join_path shows how.'),
+        ("SELECT c.total FROM customers c", '"orders" has this column: join it. find_join_path shows how.'),
+        ("SELECT strange FROM customers", ""),
         ('SELECT "orders.total" FROM customers', ""),
         (
             "SELECT max(name) AS big FROM customers WHERE big > 'a' GROUP BY id",

@@ -195,6 +195,20 @@ class Snapshot:
         names = (column.name for table in wanted or self.visible for column in table.columns)
         return [self.dialect.quote(column) for column in near(parts[-1].text, names)]
 
+    def relations_with(self, column: str, joined: Iterable[Relation]) -> list[Relation]:
+        """Return the relations that have a column of this name, as in SQL.
+
+        If keys join some of them to the relations of `joined`, return only these.
+        """
+        parts = parse_name(column, self.dialect.lexicon) or (Part(column),)
+        found = [
+            table.relation
+            for table in self.visible
+            if any(parts[-1].names(each.name, self.dialect) for each in table.columns)
+        ]
+        near = {other for each in joined for other in self.graph.neighbours(each)}
+        return [each for each in found if each in near] or found
+
     def _find_named(self, parts: Sequence[Part]) -> Iterator[Table]:
         for table in self._by_name.get(parts[-1].text.lower(), ()):
             relation = table.relation

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from dragoman.catalog import Catalog, Namespace, did_you_mean
 from dragoman.errors import ColumnNotFound, DialectError, DragomanError, NotFound, SchemaNotFound, TableNotFound
-from dragoman.gateway.hints import PATIENCE, explain_column, name_keyword
+from dragoman.gateway.hints import PATIENCE, does_not_parse, explain_column, find_elsewhere, find_slip
 from dragoman.gateway.tasks import Fatal
 from dragoman.model import Database, Relation
 from dragoman.plugins import Plugins
@@ -93,16 +93,17 @@ async def explain(error: DragomanError, statement: Statement, catalog: Catalog, 
     """Return `error` with hints that help to fix the statement. `named`: the relations that it names."""
     if isinstance(error, TableNotFound) and (missing := await _missing_schema(error, catalog, named)):
         return missing
-    error = await name_keyword(error, statement.text, catalog) or error
+    if does_not_parse(error):
+        error = await find_slip(error, statement.text, catalog) or error
     if isinstance(error, ColumnNotFound) and (meant := explain_column(error, statement.text)):
         return locate(error.replace(suggestion=meant), statement.text)
     if isinstance(error, ColumnNotFound) and f'"{error.identifier}"' in statement.text:
         error = error.replace(suggestion="Write texts in single quotes.")
-    near = await _near(error, catalog, named) if isinstance(error, NotFound) and error.identifier else []
-    if not near:
+    meant = await _find_meant(error, catalog, named) if isinstance(error, NotFound) and error.identifier else ""
+    if not meant:
         return locate(error, statement.text)
     own = "" if error.suggestion == error.remedy else error.suggestion
-    return error.replace(suggestion=f"{did_you_mean(near[:SHOWN])} {own}".strip())
+    return error.replace(suggestion=f"{meant} {own}".strip())
 
 
 async def have_lost(relations: Sequence[Relation], column: str, catalog: Catalog) -> bool:
@@ -172,18 +173,23 @@ async def _check_schema(relation: Relation, catalog: Catalog, namespace: Namespa
     await catalog.find_schema(written)
 
 
-async def _near(error: NotFound, catalog: Catalog, named: Named) -> list[str]:
-    """Return near names of what was not found; none if the catalog cannot be read: the error itself matters more."""
+async def _find_meant(error: NotFound, catalog: Catalog, named: Named) -> str:
+    """Return what was meant by a name that was not found; empty if the catalog cannot be read: the error matters more.
+
+    These are near names, or else the relations that have a column of this name.
+    """
     name = error.identifier or ""
     try:
         async with asyncio.timeout(PATIENCE):
             if isinstance(error, TableNotFound):
-                return await catalog.near_relations(name)
+                return did_you_mean((await catalog.near_relations(name))[:SHOWN])
             if isinstance(error, ColumnNotFound):
-                return await catalog.near_columns(name, await _find_known(catalog, named))
+                known = await _find_known(catalog, named)
+                near = await catalog.near_columns(name, known)
+                return did_you_mean(near[:SHOWN]) or await find_elsewhere(error, catalog, known)
     except (DragomanError, TimeoutError):
         pass
-    return []
+    return ""
 
 
 async def _find_known(catalog: Catalog, named: Named) -> list[Relation]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final
 
@@ -11,11 +12,14 @@ from dragoman.catalog import Catalog, Snapshot, quote_name
 from dragoman.dialect import Dialect
 from dragoman.errors import ColumnNotFound, DragomanError, InvalidSql, UnsafeSql
 from dragoman.gateway.offload import Offload
+from dragoman.model import Relation
 from dragoman.sql import Statement
 from dragoman.validators import ReadOnly, read
 
 SOURCES: Final = ("postgres", "sqlite", "duckdb", "trino", "tsql", "mysql", "snowflake", "bigquery")
 """The SQLs that are tried, as `from_dialect` names them: those whose translation is tested come first."""
+FEW: Final = 3
+"""The most relations that are named as having a column."""
 LONGEST: Final = 2000
 """The most characters of a statement that is tried. An agent's first attempts are short."""
 PATIENCE: Final = 2.0
@@ -30,6 +34,10 @@ _PLACEHOLDER: Final = re.compile(
     r"(?<=[\s=<>(,])(?::[a-z_]\w*|@[a-z_]\w*|%s\b|%\(\w+\)s|[$#]?\{\{?\s*\w+\s*\}?\})(?![\w:.])", re.IGNORECASE
 )
 """A parameter as drivers and templates write it: `:name`, `@name`, `%s`, `%(name)s`, `{name}`, `${name}`, `#{name}`."""
+_LIMIT: Final = re.compile(r"\blimit\s+(\d+)\s*,\s*(\d+)", re.IGNORECASE)
+_AT_COMMA: Final = re.compile(r"near [\"'],[\"']|input ','|LIMIT #,#")
+"""What databases say of a comma that they cannot parse."""
+_UNPARSED: Final = re.compile(r"syntax error|parser error|error in your sql syntax|mismatched input", re.IGNORECASE)
 _NEAR: Final = re.compile(r"""\bnear ["'](\w+)""")
 
 
@@ -45,12 +53,8 @@ async def advise(
         return error
     if sql.lstrip().startswith(_FENCE):
         return error.replace(suggestion=f"Send the statement alone, without Markdown's {_FENCE}.")
-    if named := await name_keyword(error, sql, catalog):
-        return named
-    if isinstance(error, InvalidSql) and (misplaced := _find_comma(sql, dialect, error.offset or 0)):
-        return error.replace(suggestion=misplaced)
-    if isinstance(error, InvalidSql) and (parameter := _find_parameter(sql, dialect)):
-        return error.replace(suggestion=parameter)
+    if found := await find_slip(error, sql, catalog):
+        return found
     source = None if offload is None else await _find_source(sql, dialect, seconds, offload)
     hint = f'It reads as {source}: pass `from_dialect` "{source}" to have it translated.'
     return error if source is None else error.replace(suggestion=f"{hint} {error.suggestion}".strip())
@@ -63,9 +67,25 @@ async def _find_source(sql: str, dialect: Dialect, seconds: float, offload: Offl
     return await offload.attempt(min(seconds, STARTING), find_source, sql, dialect)
 
 
-async def name_keyword(error: DragomanError, sql: str, catalog: Catalog) -> DragomanError | None:
+async def find_slip(error: DragomanError, sql: str, catalog: Catalog) -> DragomanError | None:
+    """Return the error of a statement that does not parse, with what to change in it. None if that is not known."""
+    if not isinstance(error, InvalidSql):
+        return None
+    if named := await _name_keyword(error, sql, catalog):
+        return named
+    dialect = catalog.namespace.dialect
+    slip = _find_comma(sql, dialect, error.offset or 0) or _find_parameter(sql, dialect) or _find_limit(error, sql)
+    return error.replace(suggestion=slip) if slip else None
+
+
+def does_not_parse(error: DragomanError) -> bool:
+    """Return whether a database says that a statement does not parse: for dialects whose grammar reads more than it."""
+    return isinstance(error, InvalidSql) and _UNPARSED.search(error.message) is not None
+
+
+async def _name_keyword(error: InvalidSql, sql: str, catalog: Catalog) -> DragomanError | None:
     """Return the error of a keyword that was meant as the name of a relation or column. None for any other error."""
-    found = _find_word(error, sql) if isinstance(error, InvalidSql) else None
+    found = _find_word(error, sql)
     if found is None:
         return None
     try:
@@ -113,6 +133,12 @@ def _find_parameter(sql: str, dialect: Dialect) -> str | None:
     return f"Write {dialect.placeholder} in place of {found[0]}, and pass the value in params." if found else None
 
 
+def _find_limit(error: DragomanError, sql: str) -> str | None:
+    """Return how to write `LIMIT 5, 10`, if the statement does not parse at this."""
+    found = _LIMIT.search(_QUOTED.sub("''", sql[:LONGEST]))
+    return f"Write LIMIT {found[2]} OFFSET {found[1]}." if found and _AT_COMMA.search(error.message) else None
+
+
 def _find_word(error: DragomanError, sql: str) -> str | None:
     """Return the word of a statement at which it does not parse, in lower case."""
     at = _WORD.match(sql, error.offset) if error.offset is not None else _NEAR.search(error.message)
@@ -126,6 +152,20 @@ def _find_name(snapshot: Snapshot, word: str) -> str | None:
             return table.relation.name
     columns = (column.name for table in snapshot.visible for column in table.columns)
     return next((name for name in columns if name.lower() == word), None)
+
+
+async def find_elsewhere(error: ColumnNotFound, catalog: Catalog, relations: Sequence[Relation]) -> str:
+    """Return where a column is that the given relations do not have; empty if it is nowhere, or in many places."""
+    snapshot = await catalog.snapshot()
+    # In a thread: 10,000 relations may have 500,000 columns.
+    having = await asyncio.to_thread(snapshot.relations_with, error.identifier or "", relations)
+    if not 0 < len(having) <= FEW:
+        return ""
+    names = [quote_name(snapshot.namespace.name(each)) for each in having]
+    which = (
+        f"{names[0]} has this column: join it." if len(names) == 1 else f"Join one of {', '.join(names)} to have it."
+    )
+    return f"{which} find_join_path shows how."
 
 
 def explain_column(error: ColumnNotFound, sql: str) -> str:
