@@ -198,10 +198,10 @@ class ReadOnly(Validator):
         )
 
     def _instead_of(self, call: FunctionCall) -> str:
-        if call.kind == "table function":
-            return "Query the tables themselves. The server's administrator can allow it with allow_functions."
         if own := self._rules.substitutes.get(call.name.lower()):
             return f"Write {own} instead."
+        if call.kind == "table function":
+            return "Query the tables themselves. The server's administrator can allow it with allow_functions."
         listed = self._functions if call.kind == "function" else self._functions | self._table_functions
         near = nearest(call.name, {name for name in listed if "." not in name}, 3, cutoff=0.75)
         hint = f"Did you mean {', '.join(near)}? " if near else "Write the query without it. "

@@ -130,3 +130,25 @@ async def test_what_is_no_single_query_is_refused_with_a_way_out(toolbox: Toolbo
     error = (await ask(toolbox, sql))["error"]
     assert isinstance(error, dict)
     assert way_out in error["suggestion"]
+
+
+@pytest.mark.parametrize(
+    ("sql", "way_out"),
+    [
+        ("SELECT country + '!' FROM sales", "Join texts with ||"),
+        ("SELECT count(id, total) FROM sales", "Check the function's name and the types"),
+        ("SELECT country, count(*) FROM sales", "Put the column into GROUP BY"),
+        ("SELECT country FROM sales WHERE count(*) > 1", "Filter groups with HAVING"),
+        ("SELECT id FROM sales AS a, sales AS b", "Write the table's name or alias"),
+        ("SELECT b.id FROM sales AS a", "Name it in FROM"),
+        ("SELECT CAST(country AS integer) FROM sales", "TRY_CAST gives NULL instead."),
+        ("SELECT id FROM sales LIMIT 1, 2", "Write LIMIT 2 OFFSET 1."),
+        ("SELECT id FROM sales WHERE id = :id", "Write ? in place of :id"),
+        ("SELECT id FROM sales WHERE id = {{id}}", "Write ? in place of {{id}}"),
+        ("SELECT getdate()", "Write now() instead."),
+    ],
+)
+async def test_a_usual_slip_is_told_with_its_way_out(toolbox: Toolbox, sql: str, way_out: str) -> None:
+    error = (await ask(toolbox, sql))["error"]
+    assert isinstance(error, dict)
+    assert way_out in error["suggestion"]

@@ -121,6 +121,14 @@ async def test_the_server_s_hint_is_kept_and_near_names_come_from_the_catalog(se
 
 HABITS = [
     ("SELECT round(avg(id)::float, 2) FROM customers", "Round a numeric: round(x::numeric, 2)."),
+    ("SELECT email + ' ' + email FROM customers", "Join texts with ||"),
+    ("SELECT id + email FROM customers", "Join texts with ||"),
+    ("SELECT 'a' + 'b'", "Join texts with ||"),
+    ("SELECT id FROM customers WHERE count(*) > 1", "Filter groups with HAVING."),
+    ("SELECT id FROM customers WHERE rank() OVER () = 1", "Compute it in a subquery"),
+    ("SELECT sum(count(*)) FROM customers", "Compute the inner aggregate in a subquery."),
+    ("SELECT id FROM customers LIMIT 5, 10", "Write LIMIT 10 OFFSET 5."),
+    ("SELECT median(id) FROM customers", "Write percentile_cont(0.5) WITHIN GROUP (ORDER BY x) instead."),
     ("SELECT now() - 7", "Add or subtract an interval: x - interval '7 days'."),
     ("SELECT extract(month FROM '2024-01-01')", "Cast the arguments to the types that are meant"),
     ("SELECT orders.id FROM customers", "Name it in FROM"),

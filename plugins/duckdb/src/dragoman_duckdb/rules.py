@@ -94,6 +94,19 @@ _ALL = " ".join((_OF_NUMBERS, _OF_TEXTS, _OF_TIMES, _OF_LISTS, _OF_JSON, _OF_GRO
 
 RULES = Rules(
     functions=frozenset(_ALL.split()),
+    substitutes={
+        **dict.fromkeys(("isnull", "nvl"), "COALESCE(a, b)"),
+        **dict.fromkeys(("getdate", "sysdate"), "now()"),
+        **dict.fromkeys(("date_format", "to_char"), "strftime(x, '%Y-%m-%d')"),
+        **dict.fromkeys(("str_to_date", "to_date", "date_parse"), "strptime(x, '%Y-%m-%d')"),
+        **dict.fromkeys(("charindex", "locate"), "instr(x, 'part')"),
+        **dict.fromkeys(("dateadd", "adddate"), "x + INTERVAL 1 DAY"),
+        "timestampdiff": "date_diff('day', a, b)",
+        "curdate": "current_date",
+        "iif": "IF(condition, a, b)",
+        "convert": "CAST(x AS type)",
+        "rand": "random()",
+    },
     table_functions=frozenset({"generate_series", "json_each", "json_tree", "range", "unnest"}),
     refused_relations=(
         # DuckDB reads a file in place of a table of that name. It may not, and is not asked.

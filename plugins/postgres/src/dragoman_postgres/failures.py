@@ -116,6 +116,16 @@ _REMEDIES = (
         "Add or subtract an interval: x - interval '7 days'.",
     ),
     (
+        re.compile(
+            r"operator (?:does not exist|is not unique): (?!date|time|interval)(?=.* \+ )"
+            r"(?:.* )?(?:text|unknown|varying)\b"
+        ),
+        "Join texts with ||, or concat(a, b).",
+    ),
+    (re.compile("aggregate functions are not allowed in WHERE"), "Filter groups with HAVING."),
+    (re.compile("window functions are not allowed in"), "Compute it in a subquery, and use it outside."),
+    (re.compile("aggregate function calls cannot be nested"), "Compute the inner aggregate in a subquery."),
+    (
         re.compile("(?:missing FROM-clause entry|invalid reference to FROM-clause entry)"),
         "Name it in FROM: find_join_path shows how to join it. If it has an alias there, write the alias.",
     ),

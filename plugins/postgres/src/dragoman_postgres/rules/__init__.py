@@ -12,7 +12,7 @@ from importlib.resources import files
 
 from dragoman import Form, Rules
 
-from dragoman_postgres.rules.policy import fits, patterns, read_policy
+from dragoman_postgres.rules.policy import fits, patterns, read_policy, read_substitutes
 from dragoman_postgres.searches import MAKERS, NORMALIZERS
 
 MAJORS = (13, 14, 15, 16, 17, 18)
@@ -42,6 +42,7 @@ class Allowed:
     - `searching`: functions whose first argument may be the name of a text search configuration.
     - `mixing`: functions and operators that give a literal the type of another argument, or build arrays and rows from
       it.
+    - `substitutes`: what to write instead of a function of another database.
     """
 
     functions: frozenset[str]
@@ -61,6 +62,7 @@ class Allowed:
     naming: frozenset[str]
     constant: frozenset[str]
     searching: frozenset[str]
+    substitutes: dict[str, str]
 
     def is_telling(self, name: str) -> bool:
         """Return whether a function, by its plain name, shows objects by name or number."""
@@ -100,6 +102,7 @@ def load_allowed() -> Allowed:
         naming=frozenset(policy["naming"]["names"].split()),
         constant=frozenset(policy["naming"]["constant"].split()),
         searching=frozenset(policy["searching"]["names"].split()),
+        substitutes=read_substitutes(policy["substitutes"]),
     )
 
 
@@ -129,7 +132,8 @@ def rules() -> Rules:
     return Rules(
         functions=_anywhere(lists.functions - forms.keys(), lists.extension_functions - forms.keys()) | lists.qualified,
         forms=forms | {f"pg_catalog.{name}": form for name, form in forms.items()},
-        substitutes={name: f"{name}(left(the text, 10000))" for name in MAKERS}
+        substitutes=lists.substitutes
+        | {name: f"{name}(left(the text, 10000))" for name in MAKERS}
         | {
             "normalize": "normalize(left(the text, 10000))",
             "is_normalized": "left(the text, 10000) IS NORMALIZED",

@@ -23,6 +23,11 @@ def patterns(groups: Iterable[Mapping[str, str]]) -> tuple[str, ...]:
     return tuple(name for group in groups for name in group["names"].split())
 
 
+def read_substitutes(groups: Iterable[Mapping[str, str]]) -> dict[str, str]:
+    """Return what to write instead of each function in the groups."""
+    return {name: group["instead"] for group in groups for name in group["names"].split()}
+
+
 def fits(name: str, wanted: Iterable[str]) -> bool:
     """Return whether a name matches one of the patterns."""
     return _one_of(tuple(wanted)).match(name) is not None

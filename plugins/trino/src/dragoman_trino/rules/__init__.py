@@ -35,12 +35,14 @@ class Allowed:
     - `tables`: matches dotted names of table functions.
     - `system`: matches schema and table of the open relations of the system catalog.
     - `closed`: matches schema and table of relations that are closed everywhere.
+    - `substitutes`: what to write instead of a function of another database.
     """
 
     functions: frozenset[str]
     tables: re.Pattern[str]
     system: re.Pattern[str]
     closed: re.Pattern[str]
+    substitutes: dict[str, str]
 
 
 @functools.cache
@@ -53,6 +55,7 @@ def load_allowed() -> Allowed:
         tables=_fitting(policy["tables"]),
         system=_fitting(policy["system"]),
         closed=_fitting(policy["closed"]),
+        substitutes=read_substitutes(policy["substitutes"]),
     )
 
 
@@ -67,6 +70,7 @@ def rules() -> Rules:
         telling_statements=(re.compile(r"show\s+(?:create|session|functions)\b.*", re.IGNORECASE | re.DOTALL),),
         aspect=_ASPECT,
         functions=lists.functions | {BUILTIN + name for name in lists.functions},
+        substitutes=lists.substitutes,
         table_function_patterns=(re.compile(f"(?:{re.escape(BUILTIN)})?(?:{lists.tables.pattern})"),),
         refused_relations=(
             re.compile(rf"(?s:.*\.)?(?:{lists.closed.pattern})"),
@@ -84,6 +88,11 @@ def read_policy() -> Policy:
 def names(groups: Iterable[Mapping[str, str]]) -> tuple[str, ...]:
     """Return the names, or patterns of names, of several groups."""
     return tuple(name for group in groups for name in group["names"].split())
+
+
+def read_substitutes(groups: Iterable[Mapping[str, str]]) -> dict[str, str]:
+    """Return what to write instead of each function in the groups."""
+    return {name: group["instead"] for group in groups for name in group["names"].split()}
 
 
 def fits(name: str, wanted: Iterable[str]) -> bool:
