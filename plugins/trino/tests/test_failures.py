@@ -64,9 +64,40 @@ async def test_an_error_says_what_and_where(executor, sql, kind, name, place):
     assert error.context["error_name"].isupper()
 
 
-async def test_who_writes_limit_before_offset_is_told_the_order(executor):
-    error = await failure_of(executor, "SELECT name FROM nation LIMIT 5 OFFSET 2")
-    assert (type(error), error.suggestion) == (InvalidSql, "Write OFFSET before LIMIT: OFFSET 20 LIMIT 10.")
+@pytest.mark.parametrize(
+    ("sql", "suggestion"),
+    [
+        ("SELECT name FROM nation LIMIT 5 OFFSET 2", "Write OFFSET before LIMIT: OFFSET 20 LIMIT 10."),
+        ("SELECT now() - INTERVAL '7 days'", "Write the unit after the number: INTERVAL '7' DAY."),
+        ("SELECT name + '!' FROM nation", "Join texts with ||, or concat(a, b)."),
+        ("SELECT nationkey + name FROM nation", "Join texts with ||, or concat(a, b)."),
+        (
+            "SELECT name FROM nation WHERE count(*) > 1",
+            "Filter groups in HAVING, and window functions outside a subquery.",
+        ),
+        ("SELECT sum(count(*)) FROM nation", "Compute the inner aggregate in a subquery."),
+        ("SELECT rank() FROM nation", "Write OVER (ORDER BY ...) behind it."),
+    ],
+)
+async def test_a_usual_slip_is_told_with_its_way_out(executor, sql, suggestion):
+    error = await failure_of(executor, sql)
+    assert (type(error), error.suggestion) == (InvalidSql, suggestion)
+    assert "Exception" not in error.message
+
+
+@pytest.mark.parametrize(
+    ("sql", "suggestion"),
+    [
+        ("SELECT name FROM tpch.tiny.orders LIMIT 5, 10", "Write LIMIT 10 OFFSET 5."),
+        ('SELECT name FROM tpch.tiny.nation WHERE name = "Some Text"', "Write texts in single quotes."),
+        ("SELECT acctbal FROM tpch.tiny.orders", 'Join one of "customer", "supplier" to have it.'),
+    ],
+)
+async def test_a_slip_in_names_and_limits_is_told_by_the_gateway(trino_server, sql, suggestion):
+    async with Gateway.open([trino_server.configure("tpch", "tiny")]) as gateway:
+        with pytest.raises(DragomanError) as raised:
+            await gateway.query(None, sql)
+    assert raised.value.suggestion.startswith(suggestion)
 
 
 async def test_the_gateway_names_what_is_near_and_shows_the_place(trino_server):

@@ -198,16 +198,19 @@ class Snapshot:
     def relations_with(self, column: str, joined: Iterable[Relation]) -> list[Relation]:
         """Return the relations that have a column of this name, as in SQL.
 
-        If keys join some of them to the relations of `joined`, return only these.
+        If keys join some of them to the relations of `joined`, return only these; else those in the same schemas, if
+        there are any.
         """
         parts = parse_name(column, self.dialect.lexicon) or (Part(column),)
         found = [
-            table.relation
-            for table in self.visible
-            if any(parts[-1].names(each.name, self.dialect) for each in table.columns)
+            table for table in self.visible if any(parts[-1].names(each.name, self.dialect) for each in table.columns)
         ]
+        joined = tuple(joined)
         near = {other for each in joined for other in self.graph.neighbours(each)}
-        return [each for each in found if each in near] or found
+        beside = {_key(self.by_relation[each]) for each in joined if each in self.by_relation}
+        linked = [table for table in found if table.relation in near]
+        best = linked or [table for table in found if _key(table) in beside] or found
+        return [table.relation for table in best]
 
     def _find_named(self, parts: Sequence[Part]) -> Iterator[Table]:
         for table in self._by_name.get(parts[-1].text.lower(), ()):

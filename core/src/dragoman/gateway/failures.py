@@ -97,7 +97,7 @@ async def explain(error: DragomanError, statement: Statement, catalog: Catalog, 
         error = await find_slip(error, statement.text, catalog) or error
     if isinstance(error, ColumnNotFound) and (meant := explain_column(error, statement.text)):
         return locate(error.replace(suggestion=meant), statement.text)
-    if isinstance(error, ColumnNotFound) and f'"{error.identifier}"' in statement.text:
+    if isinstance(error, ColumnNotFound) and f'"{error.identifier}"'.lower() in statement.text.lower():
         error = error.replace(suggestion="Write texts in single quotes.")
     meant = await _find_meant(error, catalog, named) if isinstance(error, NotFound) and error.identifier else ""
     if not meant:

@@ -35,7 +35,7 @@ _PLACEHOLDER: Final = re.compile(
 )
 """A parameter as drivers and templates write it: `:name`, `@name`, `%s`, `%(name)s`, `{name}`, `${name}`, `#{name}`."""
 _LIMIT: Final = re.compile(r"\blimit\s+(\d+)\s*,\s*(\d+)", re.IGNORECASE)
-_AT_COMMA: Final = re.compile(r"near [\"'],[\"']|input ','|LIMIT #,#")
+_AT_COMMA: Final = re.compile(r"near [\"'],[\"']|: , is not expected|LIMIT #,#")
 """What databases say of a comma that they cannot parse."""
 _UNPARSED: Final = re.compile(r"syntax error|parser error|error in your sql syntax|mismatched input", re.IGNORECASE)
 _NEAR: Final = re.compile(r"""\bnear ["'](\w+)""")

@@ -54,6 +54,9 @@ _NAMED: dict[str, tuple[type[DragomanError], str]] = {
     "TYPE_NOT_FOUND": (InvalidSql, "Name a type of Trino, such as varchar, bigint, decimal(10,2) or timestamp."),
     "AMBIGUOUS_NAME": (InvalidSql, "Write the table's name or alias before the column's."),
     "EXPRESSION_NOT_AGGREGATE": (InvalidSql, "Put the column into GROUP BY or into an aggregate."),
+    "EXPRESSION_NOT_SCALAR": (InvalidSql, "Filter groups in HAVING, and window functions outside a subquery."),
+    "NESTED_AGGREGATION": (InvalidSql, "Compute the inner aggregate in a subquery."),
+    "MISSING_OVER": (InvalidSql, "Write OVER (ORDER BY ...) behind it."),
     "MISMATCHED_COLUMN_ALIASES": (InvalidSql, "Give as many aliases as there are columns."),
     "INVALID_LITERAL": (InvalidSql, "Write the literal as its type needs it."),
     "INVALID_PARAMETER_USAGE": (ParameterError, "Give one value for each ? in order."),
@@ -102,8 +105,12 @@ _TYPED: dict[str, tuple[type[DragomanError], str]] = {
 }
 # An error with a place, which only the statement itself can have: values of rows have none.
 _LOCATED = (InvalidSql, "Change the statement at the place shown.")
-# What to write instead, by the server's message.
-_REMEDIES = (("mismatched input 'OFFSET'", "Write OFFSET before LIMIT: OFFSET 20 LIMIT 10."),)
+# What to write instead, by the beginning of the server's message.
+_REMEDIES = (
+    (re.compile("mismatched input 'OFFSET'"), "Write OFFSET before LIMIT: OFFSET 20 LIMIT 10."),
+    (re.compile("Unknown resolvedType: INTERVAL"), "Write the unit after the number: INTERVAL '7' DAY."),
+    (re.compile(r"Cannot apply operator: (?=.* \+ )(?:.* )?varchar"), "Join texts with ||, or concat(a, b)."),
+)
 _NAMES = (
     re.compile(r"(?:Table|View) '(.+?)' does not exist"),
     re.compile(r"Column '(.+?)' (?:cannot be resolved|not found)"),
@@ -114,7 +121,8 @@ _NAMES = (
 _SIGNING_IN = ("trino.", "requests_kerberos.", "requests_gssapi.", "gssapi.", "krb5.", "spnego.")
 MOST_WORDS = 2_000
 """The most characters that are read and shown of a message of the server."""
-_POSITION = re.compile(r"line \d+:\d+: ")
+# What stands before a message: its place, or the class of a Java exception.
+_POSITION = re.compile(r"(?:\A[\w.]+Exception: )?line \d+:\d+: |\A[\w.]+Exception: ")
 # A statement that does not parse in a header is refused before it is a query.
 _UNPREPARED = re.compile(r"Prepared-Statement header: line (\d+):(\d+): (.+)", re.DOTALL)
 # The same holds for refused roles and users: the answer is the server's traceback, of which this is the first line.
@@ -181,7 +189,7 @@ def _server_error(error: Mapping[str, Any], database: str, statement: str, about
     found = next((match for pattern in _NAMES if (match := pattern.search(message))), None)
     return kind(
         message,
-        suggestion=next((remedy for beginning, remedy in _REMEDIES if message.startswith(beginning)), suggestion),
+        suggestion=next((remedy for pattern, remedy in _REMEDIES if pattern.match(message)), suggestion),
         identifier=found[1] if found else None,
         offset=_offset(line, column, statement, about),
         context=context,
