@@ -5,6 +5,7 @@ import json
 import random
 import sqlite3
 import threading
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -142,6 +143,18 @@ async def test_an_address_ends_in_time(configuration):
         field.now += SECONDS - 1
         assert await field.status(url) == 200
         field.now += 1
+        assert await field.status(url) == 404
+
+
+async def test_an_address_ends_in_time_although_the_clock_is_set_back(configuration, monkeypatch):
+    async with opened(configuration) as field:
+        url = await field.export()
+        steady = time.monotonic
+        field.now -= 3600
+        assert await field.status(url) == 200
+        monkeypatch.setattr(time, "monotonic", lambda: steady() + SECONDS)
+        assert await field.status(url) == 404
+        field.now += 3600
         assert await field.status(url) == 404
 
 

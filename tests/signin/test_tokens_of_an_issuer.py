@@ -36,6 +36,26 @@ async def named(issuer: Issuer, token: str, **settings: Any) -> Principal:
         return await verifier.principal(token)
 
 
+async def accepts(verifier: Verifier, token: str) -> bool:
+    try:
+        return bool(await verifier.principal(token))
+    except InvalidToken:
+        return False
+
+
+def set_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A minute passes, in which somebody sets the wall clock back by an hour."""
+    wall, steady = time.time() - 3600, time.monotonic
+    monkeypatch.setattr(time, "time", lambda: wall)
+    monkeypatch.setattr(time, "monotonic", lambda: steady() + REMEMBERED)
+
+
+def asleep(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The machine sleeps for a minute, which only the wall clock notices."""
+    wall = time.time() + REMEMBERED
+    monkeypatch.setattr(time, "time", lambda: wall)
+
+
 # Whom a token names
 
 
@@ -403,6 +423,20 @@ async def test_a_remembered_token_is_refused_once_it_has_expired(issuer: Issuer,
         monkeypatch.setattr(time, "time", lambda: later)
         with pytest.raises(InvalidToken, match="expired"):
             await verifier.principal(token)
+
+
+@pytest.mark.parametrize("clock", [set_back, asleep])
+@pytest.mark.parametrize("is_active", [True, False])
+async def test_no_clock_makes_the_minute_longer(
+    issuer: Issuer, monkeypatch: pytest.MonkeyPatch, clock: Any, is_active: bool
+) -> None:
+    told = {"sub": "u-1", "aud": RESOURCE}
+    issuer.active = {"opaque": told} if is_active else {}
+    async with verifying(issuer.introspecting()) as verifier:
+        assert await accepts(verifier, "opaque") is is_active
+        issuer.active = {} if is_active else {"opaque": told}
+        clock(monkeypatch)
+        assert await accepts(verifier, "opaque") is not is_active
 
 
 # Introspection

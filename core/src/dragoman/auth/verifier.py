@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dragoman.auth.claims import principal_of
 from dragoman.auth.http import IssuerClient
@@ -27,6 +27,21 @@ MOST = 10_000
 Reader = Callable[[str], Awaitable[dict[str, Any]]]
 
 
+class _Remembered(NamedTuple):
+    """What was found about a token, and until when it counts: by the wall clock, and by one that nobody sets back.
+
+    The steady clock alone would not do either: it may stand still while the machine sleeps.
+    """
+
+    found: Principal | InvalidToken
+    until: float
+    steady_until: float
+
+    @property
+    def is_valid(self) -> bool:
+        return time.time() < self.until and time.monotonic() < self.steady_until
+
+
 class Verifier:
     """Finds the principal that a token of the configured issuer names."""
 
@@ -37,14 +52,13 @@ class Verifier:
         self._read: Reader = SignedTokens(self._keys).claims
         if settings.introspection_url:
             self._read = IntrospectedTokens(self._client, settings).claims
-        self._known: dict[bytes, tuple[Principal | InvalidToken, float]] = {}
+        self._known: dict[bytes, _Remembered] = {}
 
     async def principal(self, token: str) -> Principal:
         """Return the principal that a token names. Raises `InvalidToken`, `IssuerUnreachable`."""
         digest = hashlib.sha256(token.encode("latin-1")).digest()
-        found, until = self._known.get(digest, (None, 0.0))
-        if found is None or time.time() >= until:
-            found = await self._verify(token, digest)
+        known = self._known.get(digest)
+        found = known.found if known is not None and known.is_valid else await self._verify(token, digest)
         if isinstance(found, InvalidToken):
             raise InvalidToken(str(found))
         return found
@@ -61,7 +75,8 @@ class Verifier:
         self._known.pop(digest, None)
         while len(self._known) >= MOST:
             del self._known[next(iter(self._known))]
-        self._known[digest] = (found, min(expires, time.time() + REMEMBERED))
+        until = min(expires, time.time() + REMEMBERED)
+        self._known[digest] = _Remembered(found, until, time.monotonic() + REMEMBERED)
         return found
 
     async def aclose(self) -> None:

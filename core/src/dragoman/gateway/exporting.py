@@ -44,6 +44,7 @@ class Exported:
     """A file with a caller's result.
 
     - `expires`: the end of its address, in seconds since 1970.
+    - `until`: the same moment by a clock that nobody sets back.
     - `tokens`: the hashes of the configured tokens with which its caller may have signed in.
     """
 
@@ -53,6 +54,7 @@ class Exported:
     principal: Principal
     notices: tuple[str, ...] = ()
     expires: int = 0
+    until: float = 0.0
     tokens: frozenset[str] = frozenset()
 
 
@@ -110,12 +112,16 @@ class Exports:
     def address(self, exported: Exported) -> str:
         """Return the address from which anyone who has it can fetch the file, for `SECONDS`."""
         now = self._clock()
-        self._exported = {name: each for name, each in self._exported.items() if each.expires > now}
+        self._exported = {name: each for name, each in self._exported.items() if self._is_valid(each)}
         name = f"{home_of(exported.principal.identity):08x}{secrets.token_hex(16)}"
         tokens = self._tokens(exported.principal)
-        self._exported[name] = signed = replace(exported, expires=int(now) + SECONDS, tokens=tokens)
+        until = time.monotonic() + SECONDS
+        self._exported[name] = signed = replace(exported, expires=int(now) + SECONDS, until=until, tokens=tokens)
         query = {"file": name, "expires": signed.expires, "signature": self._sign(name, str(signed.expires), signed)}
         return f"{origin.get()}{PATH}?{urlencode(query)}"
+
+    def _is_valid(self, exported: Exported) -> bool:
+        return exported.expires > self._clock() and exported.until > time.monotonic()
 
     def _sign(self, name: str, expires: str, exported: Exported) -> str:
         signed = "\0".join((name, expires, exported.form, *exported.principal.identity))
@@ -163,7 +169,7 @@ class Exports:
         signature = self._sign(name, expires, exported)
         if not hmac.compare_digest(signature.encode(), query.get("signature", "").encode()):
             raise missing()
-        if exported.expires <= self._clock() or (caller and caller.identity != exported.principal.identity):
+        if not self._is_valid(exported) or (caller and caller.identity != exported.principal.identity):
             raise missing()
         if exported.principal.token and exported.tokens.isdisjoint(self._tokens(exported.principal)):
             raise missing()
