@@ -7,6 +7,7 @@ import pytest
 from dragoman import Secret
 from dragoman.auth.tokens import hash_token, make_token
 from dragoman.config import Server, StaticToken
+from dragoman.mcp.identity import SignIn
 from requests_of import ERAS, answer, legacy
 from serving import client_of
 
@@ -99,6 +100,14 @@ async def ask_named(user: bytes, groups: bytes = b"") -> Any:
 async def test_a_proxy_names_users_in_utf_8(user: str) -> None:
     response = await ask_named(user.encode(), "größe, команда".encode())
     assert response.json()["result"]["structuredContent"]["who"] == user
+
+
+@pytest.mark.parametrize("space", [*filter(str.isspace, map(chr, range(0x80, 0x3001)))])
+async def test_white_space_that_http_does_not_know_is_part_of_a_name(space: str) -> None:
+    for name in (f"{space}ada", f"ada{space}"):
+        named = [(b"x-forwarded-user", name.encode()), (b"x-forwarded-groups", f"a, {name}\t,b".encode())]
+        principal = await SignIn(SERVER, "/mcp")({"type": "http", "client": ("10.0.0.1", 1), "headers": named})
+        assert (principal.subject, principal.groups) == (name, {"a", name, "b"})
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from dragoman.config import Configuration
 from dragoman.config.roles import EVERYBODY, Role
 from dragoman.errors import ConfigurationError
 from dragoman.model import Principal
+from dragoman.model.callers import PROXY_ISSUER
 
 REMEMBERED = 256
 """The number of role sets whose access is kept. Principals are many, but they share few sets of roles."""
@@ -106,7 +107,9 @@ def identities(principal: Principal) -> frozenset[str]:
     and subject is ignored: it could be mistaken for a subject of that issuer.
     """
     subject = principal.subject or principal.name
-    alone = frozenset({subject}) if "://" not in subject.partition("#")[0] or "#" not in subject else frozenset[str]()
+    issuer, mark, _ = subject.partition("#")
+    is_plain = not mark or ("://" not in issuer and issuer != PROXY_ISSUER)
+    alone = frozenset({subject}) if is_plain else frozenset[str]()
     if principal.issuer:
         return alone | {f"{principal.issuer}#{principal.subject}"}
     return frozenset() if principal.token else alone

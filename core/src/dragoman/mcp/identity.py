@@ -14,6 +14,7 @@ from dragoman.errors import ConfigurationError
 from dragoman.mcp.refusals import Refused
 from dragoman.mcp.resource import ProtectedResource
 from dragoman.model import Principal
+from dragoman.model.callers import PROXY_ISSUER
 
 if TYPE_CHECKING:
     from starlette.types import Scope
@@ -26,9 +27,6 @@ PRINCIPAL = "dragoman.principal"
 UNCHECKED = "dragoman.unchecked"
 """The key of the ASGI scope with the refusal of a token that could not be checked, on a path that needs none."""
 
-PROXY_ISSUER = "proxy"
-"""The issuer of principals that a trusted proxy names."""
-
 FORWARDED_USER = "x-forwarded-user"
 FORWARDED_GROUPS = "x-forwarded-groups"
 
@@ -36,6 +34,8 @@ Authenticate = Callable[["Scope"], Awaitable[Principal]]
 """Returns the sender of a request. Raises `Refused` with a challenge if it is unknown. Reads only headers."""
 
 _ANONYMOUS = Principal("anonymous")
+_SPACE = " \t"
+"""The white space around a value, by HTTP. Any other, such as a no-break space, is part of a name: it differs."""
 
 
 class SignIn:
@@ -168,8 +168,8 @@ class _Proxies:
         """
         if not self._networks or not self._trusts(scope):
             return None
-        user = _read_name(headers, FORWARDED_USER).strip()
-        groups = (each.strip() for each in _read_name(headers, FORWARDED_GROUPS).split(","))
+        user = _read_name(headers, FORWARDED_USER).strip(_SPACE)
+        groups = (each.strip(_SPACE) for each in _read_name(headers, FORWARDED_GROUPS).split(","))
         return Principal(user, PROXY_ISSUER, user, groups=frozenset(filter(None, groups))) if user else None
 
     def _trusts(self, scope: Scope) -> bool:

@@ -38,6 +38,8 @@ class Claims(Mapping[str, Any]):
 
 
 NO_CLAIMS = Claims()
+PROXY_ISSUER = "proxy"
+"""The issuer of principals that a trusted proxy names. It is the only one that is no address."""
 
 
 @dataclass(frozen=True, slots=True)
