@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from typing import Any
-from urllib.parse import unquote_plus
+from urllib.parse import parse_qs, unquote_plus
 
 import pytest
 from dragoman import Secret
@@ -36,9 +36,9 @@ async def named(issuer: Issuer, token: str, **settings: Any) -> Principal:
         return await verifier.principal(token)
 
 
-async def accepts(verifier: Verifier, token: str) -> bool:
+async def accepts(verifier: Verifier, token: str, peer: str = "") -> bool:
     try:
-        return bool(await verifier.principal(token))
+        return bool(await verifier.principal(token, peer))
     except InvalidToken:
         return False
 
@@ -502,6 +502,54 @@ async def test_an_issuer_reads_the_credentials_as_they_are_configured(issuer: Is
         await verifier.principal("opaque")
     sent = base64.b64decode(issuer.requests[-1][2]["authorization"].removeprefix("Basic ")).decode()
     assert [unquote_plus(part) for part in sent.split(":")] == [client, secret]
+
+
+def stop_answering(issuer: Issuer) -> asyncio.Event:
+    """Let an issuer accept connections and answer nothing, until the returned event is set."""
+    answering, answer = asyncio.Event(), issuer.serve
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await answering.wait()
+        with suppress(asyncio.IncompleteReadError):  # whoever connected may have left
+            await answer(reader, writer)
+
+    issuer.serve = serve  # type: ignore[method-assign]
+    return answering
+
+
+async def test_strangers_with_tokens_that_they_invent_keep_nobody_from_signing_in(
+    issuer: Issuer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever was accepted before, or calls from elsewhere, does not wait for them."""
+    monkeypatch.setattr("dragoman.auth.verifier.MOST", 20)
+    issuer.active = {token: {"sub": token, "aud": RESOURCE} for token in ("known", "new")}
+    callers = {"known": "10.6.6.6", "new": "10.0.0.1"}
+    invented = {f"invented-{number}": "10.6.6.6" for number in range(200)}
+    async with verifying(issuer.introspecting()) as verifier:
+        assert await accepts(verifier, "known", "10.6.6.6")
+        await asyncio.gather(*(accepts(verifier, f"before-{number}", "10.6.6.6") for number in range(50)))
+        set_back(monkeypatch)
+        issuer.requests.clear()
+        answering = stop_answering(issuer)
+        asking = [asyncio.create_task(accepts(verifier, *each)) for each in (invented | callers).items()]
+        await asyncio.sleep(0)  # all of them ask now, in this order
+        answering.set()
+        assert await asyncio.gather(*asking) == [False] * 200 + [True, True]
+    asked = [parse_qs(body)["token"][0] for _, body, _ in issuer.requests]
+    assert {"known", "new"} <= set(asked[:40])
+
+
+async def test_who_gives_up_waiting_takes_no_place(issuer: Issuer) -> None:
+    async with verifying(issuer.introspecting()) as verifier:
+        answering = stop_answering(issuer)
+        asking = [asyncio.create_task(accepts(verifier, f"{number}", f"{number % 3}")) for number in range(200)]
+        await asyncio.sleep(0)
+        for each in asking:
+            each.cancel()
+        await asyncio.wait(asking)
+        answering.set()
+        issuer.active = {"known": {"sub": "u-1", "aud": RESOURCE}}
+        assert await accepts(verifier, "known")
 
 
 async def test_an_issuer_that_answers_a_byte_now_and_then_is_unreachable(monkeypatch: pytest.MonkeyPatch) -> None:

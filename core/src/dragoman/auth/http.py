@@ -1,13 +1,19 @@
-"""HTTP requests to the issuer: one client with few connections, short deadlines, no redirects, and bounded answers."""
+"""HTTP requests to the issuer: one client with few connections, short deadlines, no redirects, and bounded answers.
+
+Those on whose behalf it is asked take turns. Otherwise a stranger could keep all connections occupied with tokens that
+he invents, and nobody could sign in meanwhile.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import logging
+from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any
 
 from dragoman.auth.refusals import IssuerUnreachable
+from dragoman.auth.turns import Turns
 
 if TYPE_CHECKING:
     import httpx2
@@ -29,9 +35,13 @@ class IssuerClient:
 
     def __init__(self) -> None:
         self._client: httpx2.AsyncClient | None = None
+        self._turns = Turns(_CONNECTIONS)
 
-    async def ask(self, method: str, url: str, **options: Any) -> dict[str, Any]:
-        """Return the JSON object that a URL answers with. Raises `IssuerUnreachable` for any other answer."""
+    async def ask(self, method: str, url: str, party: Hashable = "", **options: Any) -> dict[str, Any]:
+        """Return the JSON object that a URL answers with. Raises `IssuerUnreachable` for any other answer.
+
+        `party`: on whose behalf it is asked.
+        """
         import httpx2
 
         if self._client is None:
@@ -39,7 +49,11 @@ class IssuerClient:
             self._client = httpx2.AsyncClient(timeout=TIMEOUT, limits=limits)
         try:
             # The client's own timeout is for each read, and a server may send a byte now and then.
-            async with asyncio.timeout(TIMEOUT), self._client.stream(method, url, **options) as response:
+            async with (
+                asyncio.timeout(TIMEOUT),
+                self._turns.hold(party),
+                self._client.stream(method, url, **options) as response,
+            ):
                 response.raise_for_status()
                 return _object(await _read_body(response))
         except (httpx2.HTTPError, TimeoutError, ValueError, RecursionError) as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote_plus
 
@@ -23,11 +24,14 @@ class IntrospectedTokens:
         # Form-encoded before they are joined: RFC 6749, section 2.3.1.
         self._credentials = (quote_plus(settings.client_id), quote_plus(secret)) if settings.client_id else None
 
-    async def claims(self, token: str) -> dict[str, Any]:
-        """Return what the issuer says about a token. Raises `InvalidToken`, `IssuerUnreachable`."""
+    async def claims(self, token: str, party: Hashable) -> dict[str, Any]:
+        """Return what the issuer says about a token. Raises `InvalidToken`, `IssuerUnreachable`.
+
+        `party`: who sent it. Parties take turns.
+        """
         form = {"token": token, "token_type_hint": "access_token"}
         answer = await self._client.ask(
-            "POST", self._url, data=form, auth=self._credentials, headers={"Accept": "application/json"}
+            "POST", self._url, party, data=form, auth=self._credentials, headers={"Accept": "application/json"}
         )
         active = answer.get("active")
         if not isinstance(active, bool):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import functools
 import json
+from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any
 
 from dragoman.auth.claims import is_access_token
@@ -31,8 +32,11 @@ class SignedTokens:
     def __init__(self, keys: KeyCache) -> None:
         self._keys = keys
 
-    async def claims(self, token: str) -> dict[str, Any]:
-        """Return the claims of a token whose signature is right. Raises `InvalidToken`, `IssuerUnreachable`."""
+    async def claims(self, token: str, party: Hashable = "") -> dict[str, Any]:
+        """Return the claims of a token whose signature is right. Raises `InvalidToken`, `IssuerUnreachable`.
+
+        `party`: who sent it. It does not matter here, since one fetch of the keys is for all.
+        """
         header = _header(token)
         algorithm, kid = header.get("alg"), header.get("kid")
         if not isinstance(algorithm, str) or algorithm not in ALGORITHMS:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Hashable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dragoman.auth.claims import principal_of
@@ -22,9 +22,9 @@ REMEMBERED = 60.0
 """Seconds for which a verified token is not checked again. A withdrawn token may work for as long."""
 
 MOST = 10_000
-"""The number of tokens that are remembered."""
+"""The number of accepted tokens that are remembered, and of refused ones."""
 
-Reader = Callable[[str], Awaitable[dict[str, Any]]]
+Reader = Callable[[str, Hashable], Awaitable[dict[str, Any]]]
 
 
 class _Remembered(NamedTuple):
@@ -52,32 +52,45 @@ class Verifier:
         self._read: Reader = SignedTokens(self._keys).claims
         if settings.introspection_url:
             self._read = IntrospectedTokens(self._client, settings).claims
-        self._known: dict[bytes, _Remembered] = {}
+        # Apart, so that strangers who invent tokens push out none that was accepted.
+        self._accepted: dict[bytes, _Remembered] = {}
+        self._refused: dict[bytes, _Remembered] = {}
 
-    async def principal(self, token: str) -> Principal:
-        """Return the principal that a token names. Raises `InvalidToken`, `IssuerUnreachable`."""
+    async def principal(self, token: str, peer: str = "") -> Principal:
+        """Return the principal that a token names. Raises `InvalidToken`, `IssuerUnreachable`.
+
+        `peer`: the address that sent it. Addresses take turns, and so does each token that was accepted before.
+        """
         digest = hashlib.sha256(token.encode("latin-1")).digest()
-        known = self._known.get(digest)
-        found = known.found if known is not None and known.is_valid else await self._verify(token, digest)
+        known = self._accepted.get(digest) or self._refused.get(digest)
+        if known is not None and known.is_valid:
+            found = known.found
+        else:
+            found = await self._verify(token, digest, digest if digest in self._accepted else peer)
         if isinstance(found, InvalidToken):
             raise InvalidToken(str(found))
         return found
 
-    async def _verify(self, token: str, digest: bytes) -> Principal | InvalidToken:
+    async def _verify(self, token: str, digest: bytes, party: Hashable) -> Principal | InvalidToken:
         found: Principal | InvalidToken
         try:
-            found, expires = principal_of(await self._read(token), self._settings)
+            found, expires = principal_of(await self._read(token, party), self._settings)
         except InvalidToken as error:
             if not self._settings.introspection_url:
                 raise
             # The issuer will refuse a token again that it refused before, and asking costs time on both sides.
             found, expires = error.with_traceback(None), time.time() + REMEMBERED
-        self._known.pop(digest, None)
-        while len(self._known) >= MOST:
-            del self._known[next(iter(self._known))]
-        until = min(expires, time.time() + REMEMBERED)
-        self._known[digest] = _Remembered(found, until, time.monotonic() + REMEMBERED)
+        self._remember(digest, found, expires)
         return found
+
+    def _remember(self, digest: bytes, found: Principal | InvalidToken, expires: float) -> None:
+        self._accepted.pop(digest, None)
+        self._refused.pop(digest, None)
+        memory = self._refused if isinstance(found, InvalidToken) else self._accepted
+        while len(memory) >= MOST:
+            del memory[next(iter(memory))]
+        until = min(expires, time.time() + REMEMBERED)
+        memory[digest] = _Remembered(found, until, time.monotonic() + REMEMBERED)
 
     async def aclose(self) -> None:
         """Close the connections to the issuer."""

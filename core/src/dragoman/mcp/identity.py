@@ -85,7 +85,7 @@ class SignIn:
             return principal
         if self._verifier is None or not token or token.startswith(PREFIX):
             raise InvalidToken("This token is not known.")
-        principal = await self._verifier.principal(token)
+        principal = await self._verifier.principal(token, _peer(scope))
         needed = tuple(self._required(scope))
         if not principal.scopes.issuperset(needed):
             reason = f"This needs a token with the scopes {', '.join(needed)}."
@@ -174,11 +174,15 @@ class _Proxies:
 
     def _trusts(self, scope: Scope) -> bool:
         try:
-            peer = ipaddress.ip_address((scope.get("client") or ("",))[0])
+            peer = ipaddress.ip_address(_peer(scope))
         except ValueError:
             return False
         peer = getattr(peer, "ipv4_mapped", None) or peer
         return any(peer in network for network in self._networks)
+
+
+def _peer(scope: Scope) -> str:
+    return str((scope.get("client") or ("",))[0])
 
 
 def _read_name(headers: Headers, name: str) -> str:
