@@ -19,7 +19,7 @@ from dragoman.audit import records, verify_files
 from dragoman.config import Audit, Configuration, Server
 from dragoman.config.roles import Grant, Role
 from dragoman.gateway.reloading import changed_keys
-from dragoman.model import Secret
+from dragoman.model import KnowledgeSettings, Secret
 
 
 def of(*databases: Database, **more: Any) -> Configuration:
@@ -34,6 +34,23 @@ async def test_what_is_unchanged_stays_open_and_the_rest_is_opened_anew(shop: Da
         assert gateway.database("shop") is kept
         assert gateway.database("warehouse") is not changed
         assert gateway.database("warehouse").config.max_rows == 7
+
+
+async def test_knowledge_files_that_have_changed_are_read_again(shop: Database, warehouse: Database, tmp_path: Path):
+    written = tmp_path / "shop.md"
+    written.write_text("Orders of a former year.")
+    shop = replace(shop, knowledge=KnowledgeSettings(files=(written,)))
+    async with Gateway.open(of(shop, warehouse)) as gateway:
+        assert await gateway.reload(of(shop, warehouse)) == ()
+        written.write_text("Orders.")
+        assert await gateway.reload(of(shop, warehouse)) == ("shop",)
+        assert gateway.database("shop").written.about == "Orders."
+        opened = gateway.database("shop")
+        for break_file in (lambda: written.write_bytes(b"\xff"), written.unlink):
+            break_file()
+            with pytest.raises(ConfigurationError, match=r"shop\.md:\d"):
+                await gateway.reload(of(shop, warehouse))
+            assert gateway.database("shop") is opened
 
 
 async def test_a_database_comes_and_goes(shop: Database, warehouse: Database):

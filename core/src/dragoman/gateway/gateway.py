@@ -211,14 +211,16 @@ class Gateway:
     ) -> tuple[str, ...]:
         """Apply another configuration; return the names of the databases added, changed or removed.
 
-        Unchanged databases stay open. Running calls keep what they began with; what was replaced is closed after them.
+        A database stays open if neither its settings nor its knowledge files have changed. Running calls keep what they
+        began with; what was replaced is closed after them.
         `keep` is called when everything was checked, and before it is applied. If this raises `ConfigurationError` or
         `DialectError`, nothing has changed.
         """
         before, after = self.configuration.databases, configuration.databases
         check_rest(self.configuration, configuration)
-        keys = changed_keys(self.configuration, configuration)
-        changed, roles = changed_names(before, after), Roles(configuration)
+        other = tuple(name for name, each in self._opened.items() if each.has_other_files)
+        keys = changed_keys(self.configuration, configuration, other)
+        changed, roles = tuple(dict.fromkeys((*changed_names(before, after), *other))), Roles(configuration)
         sinks = self._sinks(configuration) if configuration.audit != self.configuration.audit else None
         fresh: dict[str, OpenDatabase] = {}
         try:

@@ -48,7 +48,7 @@ from dragoman.gateway.tasks import Work
 from dragoman.gateway.trying import PartsOfRoles, try_parts
 from dragoman.gateway.written import Written
 from dragoman.knowledge import KeptInspector, Knowledge, KnowledgeFile
-from dragoman.meaning import DescribedInspector, read_meaning
+from dragoman.meaning import DescribedInspector, read_meaning, stamps
 from dragoman.model import (
     LOCAL,
     Acting,
@@ -144,6 +144,7 @@ class OpenDatabase:
                 self.config, knowledge=replace(self.config.knowledge, values="off", infer_joins=False)
             )
         self._faces: dict[Acting, OpenDatabase] = {}
+        self._stamps = stamps(self.config)  # before they are read: a later change is noticed
         meaning = read_meaning(self.config)
         examples = () if self.delegation else meaning.examples  # an answer of one caller does not hold for everybody
         self.written = Written(replace(meaning, examples=examples), self._run_example)
@@ -287,6 +288,11 @@ class OpenDatabase:
         if self._tried is None or self._tried.grants != tuple(grants):  # the same grants need no second check
             self._tried = RolesFit(grants, self.dialect, self.config, self._try_parts)
         return self._tried
+
+    @property
+    def has_other_files(self) -> bool:
+        """Whether the knowledge files have changed since they were read."""
+        return stamps(self.config) != self._stamps
 
     def take(self, grants: Sequence[ReadGrant]) -> None:
         """Apply other grants from now on."""

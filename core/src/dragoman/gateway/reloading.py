@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from dragoman.config import Configuration
@@ -54,10 +54,15 @@ def changed_names(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[
     return tuple(name for name in dict.fromkeys((*before, *after)) if before.get(name) != after.get(name))
 
 
-def changed_keys(before: Configuration, after: Configuration) -> tuple[str, ...]:
-    """Return the dotted keys that a running gateway can apply and that have changed. Their values are not shown."""
+def changed_keys(before: Configuration, after: Configuration, other_files: Iterable[str] = ()) -> tuple[str, ...]:
+    """Return the dotted keys that a running gateway can apply and that have changed. Their values are not shown.
+
+    `other_files`: the databases whose knowledge files have changed.
+    """
+    databases = changed_names(before.databases, after.databases)
     return (
-        *(f"databases.{name}" for name in changed_names(before.databases, after.databases)),
+        *(f"databases.{name}" for name in databases),
+        *(f"databases.{name}.knowledge.files" for name in other_files if name not in databases),
         *(f"roles.{name}" for name in changed_names(before.roles, after.roles)),
         *(f"server.{name}" for name in sorted(_TAKEN_OF_SERVER) if _differ(before.server, after.server, name)),
         *(name for name in ("default_database", "audit") if _differ(before, after, name)),

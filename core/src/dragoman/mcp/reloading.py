@@ -146,10 +146,10 @@ async def _reload(toolbox: Toolbox, reread: Reread) -> bool:
 
     before = toolbox.gateway.configuration
     try:
-        await toolbox.reload_from(reread)
+        databases = await toolbox.reload_from(reread)
     except Exception as error:  # otherwise nobody would learn that a restriction is not in force
         log_failure(error)
         return False
-    changed = changed_keys(before, toolbox.gateway.configuration)
+    changed = changed_keys(before, toolbox.gateway.configuration, databases)
     LOGGER.info("the configuration was applied; changed: %s", ", ".join(changed) or "nothing")
     return True

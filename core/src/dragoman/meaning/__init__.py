@@ -1,7 +1,7 @@
 """Documentation of a database from elsewhere: markdown, dbt artifacts, Ossie models."""
 
 from dragoman.meaning.described import DescribedInspector
-from dragoman.meaning.reading import read_meaning
+from dragoman.meaning.reading import read_meaning, stamps
 from dragoman.meaning.values import ColumnText, Example, Meaning, Note, TableText, WrittenKey
 
 __all__ = [
@@ -13,4 +13,5 @@ __all__ = [
     "TableText",
     "WrittenKey",
     "read_meaning",
+    "stamps",
 ]

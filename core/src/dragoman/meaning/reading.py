@@ -38,6 +38,19 @@ def read_meaning(database: Database) -> Meaning:
     return Meaning.join(parts)
 
 
+def stamps(database: Database) -> tuple[object, ...]:
+    """Return what tells a database's present files from other ones: their times, sizes and numbers."""
+    return tuple(_stamp(database.folder / path) for path in database.knowledge.files)
+
+
+def _stamp(path: Path) -> object:
+    try:
+        state = path.stat()
+    except OSError:
+        return None
+    return state.st_mtime_ns, state.st_size, state.st_ino
+
+
 def read_file(path: Path) -> Meaning:
     """Return the contents of one file. Raises `WrongFile`."""
     # The parsers are imported only if there are files.
