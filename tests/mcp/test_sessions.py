@@ -7,6 +7,8 @@ from typing import Any
 
 import httpx2
 import pytest
+from dragoman.config import Server
+from serving import client_of
 
 HEADERS = {
     "accept": "application/json, text/event-stream",
@@ -110,6 +112,14 @@ async def test_a_cancel_that_overtakes_its_call_ends_it(client: Client, log: Any
     assert await client.cancel(7) == 202
     assert (await client.call(7, "wait"))["error"]["code"] == CANCELLED
     assert "result" in await client.call(7, "echo")
+
+
+async def test_a_call_on_a_machine_that_started_just_now_is_answered(monkeypatch: Any) -> None:
+    monkeypatch.setattr("dragoman.mcp.sessions._now", lambda: 1.0)  # it counts from the machine's start
+    async with client_of(Server(transport="http")) as http:
+        client = Client(http, "")
+        await client.initialize()
+        assert "result" in await client.call(7, "wait", seconds=0.01)
 
 
 async def test_a_client_that_leaves_ends_its_calls_and_no_others(client: Client, other: Client, log: Any) -> None:

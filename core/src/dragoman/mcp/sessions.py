@@ -16,6 +16,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import math
 import secrets
 from collections import OrderedDict
 from collections.abc import Generator
@@ -78,7 +79,7 @@ class _Running:
     def enter(self, key: _Key) -> Generator[anyio.CancelScope]:
         with anyio.CancelScope() as scope:
             self.scopes.setdefault(key, []).append(scope)
-            if _now() < self.early.pop(key, 0) + _EARLY_SECONDS:
+            if _now() < self.early.pop(key, -math.inf) + _EARLY_SECONDS:
                 scope.cancel()
             try:
                 yield scope
