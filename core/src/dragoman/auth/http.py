@@ -13,7 +13,7 @@ from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any
 
 from dragoman.auth.refusals import IssuerUnreachable
-from dragoman.auth.turns import Turns
+from dragoman.turns import Turns
 
 if TYPE_CHECKING:
     import httpx2
