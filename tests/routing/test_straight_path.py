@@ -15,7 +15,7 @@ from dragoman import Database, Gateway
 from dragoman.tools import Toolbox
 from dragoman_postgres.testing import Server
 
-FILES = 15
+FILES = 16
 FUNCTIONS = 52
 ROOT = Path(dragoman.__file__).parents[3]
 QUERY = {"sql": "SELECT 1 AS one"}

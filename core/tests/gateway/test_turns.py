@@ -8,8 +8,8 @@ from collections import Counter
 
 import pytest
 from dragoman.errors import Busy
-from dragoman.gateway import calls
-from dragoman.gateway.calls import Limiter, Turns
+from dragoman.gateway.calls import Limiter
+from dragoman.turns import Turns
 
 
 async def settle() -> None:
@@ -52,7 +52,7 @@ async def test_the_last_place_is_kept_for_who_was_here_lately(monkeypatch):
     assert [turns.take("ann") for _ in range(3)] == [True, True, False]
     assert turns.take("bob")
     turns.give_back("bob")
-    monkeypatch.setattr(calls, "RECENT", -1.0)
+    monkeypatch.setattr("dragoman.turns.RECENT", -1.0)
     assert turns.take("ann")
 
 
