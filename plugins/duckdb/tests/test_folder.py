@@ -137,3 +137,43 @@ async def test_the_plan_shows_no_path(lake):
     async with Gateway.open([lake]) as gateway:
         plan = await gateway.explain(None, "SELECT * FROM orders WHERE id = 1")
         assert str(lake.folder) not in json.dumps(plan.plan)
+
+
+@pytest.mark.parametrize("stem", ["own[1]", "own*", "own?", "own[", "*", "[!x]wn1", "own**", "o[vwx]n1"])
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".parquet"])
+async def test_a_file_whose_name_reads_as_a_pattern_is_read_alone(tmp_path, stem, suffix):
+    place = tmp_path / "lake"
+    place.mkdir()
+    for name, text in ((stem, "own"), ("own1", "other"), ("ownx", "other")):
+        write_table(place / f"{name}{suffix}", text)
+    async with Gateway.open([Database(name="lake", dialect="duckdb", database=str(place))]) as gateway:
+        assert (await gateway.query(None, f'SELECT * FROM "{stem}"')).rows == [["own"]]
+
+
+@pytest.mark.parametrize("name", ["own[1]", "own*", "own?", "*"])
+async def test_a_folder_whose_name_reads_as_a_pattern_is_read_alone(tmp_path, name):
+    place = tmp_path / name
+    for folder, text in ((name, "own"), ("own1", "other"), ("ownx", "other")):
+        for above in (tmp_path, place):
+            (above / folder).mkdir(parents=True)
+            write_table(above / folder / "part.parquet", text)
+    write_table(place / "one.csv", "own")
+    async with Gateway.open([Database(name="lake", dialect="duckdb", database=str(place))]) as gateway:
+        for table in (name, "one"):
+            assert (await gateway.query(None, f'SELECT * FROM "{table}"')).rows == [["own"]]
+
+
+async def test_a_link_that_leads_out_of_the_folder_is_no_table(lake):
+    (lake.folder / "lake" / "out.csv").symlink_to("../secret.csv")
+    (lake.folder / "lake" / "in.csv").symlink_to("it's odd.csv")
+    async with Gateway.open([lake]) as gateway:
+        snapshot = await gateway.database().catalog.snapshot()
+        assert sorted(table.relation.name for table in snapshot.visible) == ["events", "in", "it's odd", "orders"]
+        assert (await gateway.query(None, 'SELECT count(*) FROM "in"')).rows == [[2]]
+
+
+def write_table(path, text):
+    if path.suffix == ".parquet":
+        duckdb.sql(f"COPY (SELECT '{text}' AS t) TO '{path}'")
+    else:
+        path.write_text(f"t\n{text}\n")

@@ -6,7 +6,9 @@
 from __future__ import annotations
 
 import contextlib
+import glob
 import json
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -41,9 +43,10 @@ def open_sealed(setup: Setup) -> duckdb.DuckDBPyConnection:
         connection = duckdb.connect(file, read_only=True, config=limits)
     else:
         connection = duckdb.connect(":memory:", config=limits)
-        connection.execute(f"SET allowed_directories = [{_text(f'{file}/')}]")
-        for name, reader in _relations(file):
-            _make_view(connection, name, reader)
+        # As it is, and as views write it.
+        connection.execute(f"SET allowed_directories = [{_text(f'{file}/')}, {_text(f'{_literally(file)}/')}]")
+        for name, files in _relations(file):
+            _make_view(connection, name, files)
     connection.execute("SET enable_external_access = false")
     connection.execute("SET lock_configuration = true")
     return connection
@@ -79,23 +82,38 @@ def find_posing(cursor: duckdb.DuckDBPyConnection) -> re.Pattern[str] | None:
 
 
 def _relations(folder: Path) -> Iterator[tuple[str, str]]:
-    """Yield the name of each relation, and the call that reads it: a file, or a folder of Parquet files."""
-    for path in sorted(folder.iterdir()):
+    """Yield the name of each relation, and the pattern of its files: of one, or of a folder's Parquet files.
+
+    A link that leads out of the folder is left out: DuckDB would refuse it later, and tell its columns now.
+    """
+    for path in sorted(path for path in folder.iterdir() if _is_within(path, folder)):
         if path.is_dir() and next(path.rglob("*.parquet"), None):
-            yield path.name, f"read_parquet({_text(f'{path}/**/*.parquet')}, hive_partitioning = true)"
+            yield path.name, f"{_literally(path)}/**/*.parquet"
         elif path.is_file() and path.suffix.lower() in READERS:
-            yield path.stem, f"{READERS[path.suffix.lower()]}({_text(str(path))})"
+            yield path.stem, _literally(path)
 
 
-def _make_view(connection: duckdb.DuckDBPyConnection, name: str, reader: str) -> None:
+def _is_within(path: Path, folder: Path) -> bool:
+    return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder))
+
+
+def _literally(path: Path) -> str:
+    """Return the pattern that fits this path alone: DuckDB reads `a[1].csv` as `a1.csv`, and `*` as any file."""
+    return glob.escape(str(path))
+
+
+def _make_view(connection: duckdb.DuckDBPyConnection, name: str, files: str) -> None:
+    suffix = Path(files).suffix.lower()
+    hive = ", hive_partitioning = true" if files.endswith("/**/*.parquet") else ""
     with contextlib.suppress(duckdb.Error):  # a file that cannot be read, or not any more, is left out
+        reader = f"{READERS[suffix]}({_text(files)}{hive})"
         connection.execute(f"CREATE VIEW IF NOT EXISTS {_name(name)} AS SELECT * FROM {reader}")
-        if reader.startswith("read_parquet"):
-            _comment_types(connection, name, reader[len("read_parquet(") :].split(", hive")[0].rstrip(")"))
+        if suffix == ".parquet":
+            _comment_types(connection, name, files)
 
 
 def _comment_types(connection: duckdb.DuckDBPyConnection, name: str, files: str) -> None:
-    metadata = f"SELECT value FROM parquet_kv_metadata({files}) WHERE key = {_text(TYPES)}"
+    metadata = f"SELECT value FROM parquet_kv_metadata({_text(files)}) WHERE key = {_text(TYPES)}"
     for (value,) in connection.execute(metadata).fetchall():
         for column, type_ in json.loads(bytes(value)).items():
             words = _text(f"{type_}, as exact text")
