@@ -172,6 +172,15 @@ async def test_a_link_that_leads_out_of_the_folder_is_no_table(lake):
         assert (await gateway.query(None, 'SELECT count(*) FROM "in"')).rows == [[2]]
 
 
+@pytest.mark.parametrize("told", ["[1]", "{", '"x"', "7", "[" * 2_000, '{"id": {"a": 1}}', '{"gone": "oid"}', "\\xFF"])
+async def test_a_file_with_other_metadata_of_our_name_is_read_and_closes_no_other(lake, told):
+    file = lake.folder / "lake" / "theirs.parquet"
+    duckdb.sql(f"COPY (SELECT 1 AS id) TO '{file}' (KV_METADATA {{'dragoman:types': '{told}'::BLOB}})")
+    async with Gateway.open([lake]) as gateway:
+        for table, rows in (("orders", 3), ("theirs", 1)):
+            assert (await gateway.query(None, f"SELECT count(*) FROM {table}")).rows == [[rows]]
+
+
 def write_table(path, text):
     if path.suffix == ".parquet":
         duckdb.sql(f"COPY (SELECT '{text}' AS t) TO '{path}'")

@@ -10,8 +10,9 @@ import glob
 import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any, cast
 
 import duckdb
 from dragoman.words import lower_ascii
@@ -115,9 +116,18 @@ def _make_view(connection: duckdb.DuckDBPyConnection, name: str, files: str) -> 
 def _comment_types(connection: duckdb.DuckDBPyConnection, name: str, files: str) -> None:
     metadata = f"SELECT value FROM parquet_kv_metadata({_text(files)}) WHERE key = {_text(TYPES)}"
     for (value,) in connection.execute(metadata).fetchall():
-        for column, type_ in json.loads(bytes(value)).items():
+        for column, type_ in _types_told(bytes(value)).items():
             words = _text(f"{type_}, as exact text")
             connection.execute(f"COMMENT ON COLUMN {_name(name)}.{_name(column)} IS {words}")
+
+
+def _types_told(metadata: bytes) -> Mapping[str, Any]:
+    """Return the types by column. There are none if somebody else wrote another thing under our key."""
+    try:
+        told: Any = json.loads(metadata)
+    except (ValueError, RecursionError):
+        return {}
+    return cast("dict[str, Any]", told) if isinstance(told, dict) else {}
 
 
 def _text(text: str) -> str:
