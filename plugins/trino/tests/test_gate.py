@@ -296,6 +296,49 @@ DEEP = [
 ]
 
 
+def members(first: str, each: str, levels: int, start: str = "WITH") -> str:
+    """A query of members of WITH, of which each names the one before, as `{0}`."""
+    later = (f", x{level + 1} AS ({each.format(f'x{level}')})" for level in range(levels))
+    return f"{start} x0 AS ({first}){''.join(later)} SELECT count(*) FROM x{levels}"
+
+
+MULTIPLYING = [
+    "SELECT a.id FROM {0} a, {0} b",
+    "SELECT * FROM {0} UNION ALL SELECT * FROM {0}",
+    "TABLE {0} UNION ALL (TABLE {0})",
+    "SELECT id FROM {0} WHERE id IN (SELECT id FROM {0})",
+    "SELECT id, (SELECT max(id) FROM {0}) AS most FROM {0}",
+    "SELECT id FROM {0}, LATERAL (SELECT max(id) FROM {0})",
+    "SELECT id FROM {0} JOIN TABLE(exclude_columns(TABLE({0}), DESCRIPTOR(n))) ON true",
+    "WITH y AS (TABLE {0}), z AS (SELECT * FROM y, y) SELECT * FROM z",
+    "WITH {0} AS (SELECT * FROM {0}, {0}) TABLE {0}",
+    "SELECT id FROM {0} MATCH_RECOGNIZE (PATTERN (a) DEFINE a AS id IN (SELECT id FROM {0}))",
+]
+
+
+@pytest.mark.parametrize("first", ["SELECT id FROM orders", "SELECT 1 AS id", "VALUES 1"])
+@pytest.mark.parametrize("each", MULTIPLYING)
+def test_members_of_with_that_multiply_are_refused_and_a_few_of_them_pass(first: str, each: str):
+    assert verdict(members(first, each, 6)) == ""
+    assert verdict(members(first, each, 20)) == "UNSAFE_SQL"
+
+
+def test_members_that_name_themselves_count_as_often_as_they_are_planned():
+    each = "SELECT 1 AS id UNION ALL SELECT a.id FROM {0}, {0} a"
+    recursive = "SELECT 1 AS id UNION ALL SELECT x0.id + 1 FROM x0 WHERE x0.id < 5"
+    assert verdict(members(recursive, each, 4, "WITH RECURSIVE")) == ""
+    own = ", ".join(
+        f"x{level} AS (SELECT 1 AS id UNION ALL SELECT x{level}.id FROM x{level}, x{level - 1})"
+        for level in range(1, 6)
+    )
+    assert verdict(f"WITH RECURSIVE x0 AS (SELECT 1 AS id), {own} SELECT * FROM x5") == "UNSAFE_SQL"
+
+
+@pytest.mark.parametrize("count", [60, 1_000])
+def test_many_members_that_are_named_once_pass(count: int):
+    assert verdict(members("SELECT id FROM orders", "SELECT id FROM {0}", count)) == ""
+
+
 @pytest.mark.parametrize("text", DEEP, ids=range(len(DEEP)))
 def test_long_and_deep_texts_get_a_verdict_soon(text: str):
     started = time.perf_counter()

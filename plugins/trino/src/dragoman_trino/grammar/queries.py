@@ -12,6 +12,7 @@ _SETS = frozenset({"UNION", "INTERSECT", "EXCEPT"})
 _QUANTIFIERS = frozenset({"DISTINCT", "ALL"})
 _ROWS = frozenset({"ROW", "ROWS"})
 _GROUPINGS = frozenset({"ROLLUP", "CUBE"})
+_RECURSIONS = 10  # that Trino plans of a member that names itself, unless it is configured otherwise
 # Symbols after an ALL that is a column of that name.
 _AFTER_GROUPS = _SETS | {END, ",", ".", ")", "HAVING", "WINDOW", "ORDER", "OFFSET", "LIMIT", "FETCH"}
 
@@ -52,16 +53,19 @@ class Queries(Relations):
 
     def _member(self, recursive: bool) -> None:
         """Read a member of WITH. Later ones see its name, and it sees itself if WITH is recursive."""
-        name = frozenset({self.read_name()})
+        name, before, recursed = self.read_name(), self.size, self.recursed
         self.read_columns()
         self.expect("AS")
         # If a WITH in it defines the name again, the server may take the name for a table anywhere in the member.
-        self.recursing = name if recursive and not self.has_inner_with() else frozenset()
+        self.recursing = frozenset({name}) if recursive and not self.has_inner_with() else frozenset()
+        self.recursed = False
         self.read_query_in_parentheses()
         self.recursing = frozenset()
-        self.visible |= name
+        size = (self.size - before) * (_RECURSIONS if self.recursed else 1)
+        self.visible, self.size, self.recursed = {**self.visible, name: size}, before, recursed
 
     def _term(self) -> None:
+        self.size += 1
         if self.symbol == "SELECT":
             self._select()
         elif self.symbol == "(":

@@ -57,12 +57,22 @@ class Relations(Windows, abc.ABC):
         names = self.read_names()
         if len(names) > 3:
             self.fail()
-        if len(names) == 1 and names[0] in self.visible | (self.recursing if form == "table" else frozenset()):
+        if len(names) == 1 and self._is_member(names[0], form):
             return None
         catalog, schema, name = (None, None, *names)[-3:]
         mention = Mention(Relation(str(name), schema, catalog), offset, offset, self.end, form)
         self.found.mentions.append(mention)
         return mention
+
+    def _is_member(self, name: str, form: MentionForm) -> bool:
+        """Return whether WITH defines the name here, and record that it was named."""
+        if form == "table" and name in self.recursing:
+            self.recursed = True
+            return True
+        if name in self.visible:
+            self.note_member(self.visible[name])
+            return True
+        return False
 
     def _at_clause(self) -> bool:
         if self.symbol not in _CLAUSES:
@@ -106,6 +116,7 @@ class Relations(Windows, abc.ABC):
             self.expect(")")
 
     def _primary(self) -> Mention | None:
+        self.size += 1
         if self.symbol == "(" and self.opens_query():
             self.read_query_in_parentheses()
         elif self.accept("("):
