@@ -339,6 +339,51 @@ def test_many_members_that_are_named_once_pass(count: int):
     assert verdict(members("SELECT id FROM orders", "SELECT id FROM {0}", count)) == ""
 
 
+def matching(pattern: str) -> str:
+    return f"SELECT * FROM t MATCH_RECOGNIZE (ORDER BY id PATTERN ({pattern}) DEFINE a AS true)"
+
+
+LONG_PATTERNS = [
+    "a{5001}",
+    "a{1,1000000}",
+    "a{,1000000}",
+    "a{1000000,}",
+    "a{1_000_000}",
+    "a{" + "9" * 5_000 + "}",
+    "((a{100}){100}){100}",
+    "(a b?){5000}",
+    "(){1000000}",
+    "^{1000000}",
+    "{- a -}{1000000}",
+    "{- a{100} -}{100}",
+    "(a | b{2,3} c){2000}",
+    "PERMUTE(a, b, c, d, e, f, g)",
+    "PERMUTE((), (), (), (), (), (), ())",
+    "PERMUTE(" + ", ".join(["a"] * 300) + ")",
+    "PERMUTE(a, PERMUTE(a, b, c, d, e, f), b)",
+]
+
+
+@pytest.mark.parametrize("pattern", LONG_PATTERNS)
+def test_a_row_pattern_that_is_long_when_it_is_written_out_is_refused(pattern: str):
+    assert verdict(matching(pattern)) == "UNSAFE_SQL"
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "a+? b{2,3}? c*? d?? | (e f)+",
+        "^ a{1,365} {- b* -} c $",
+        "PERMUTE(a, b{2}, (c d)) {3}",
+        "() | a{0,}",
+        "PERMUTE(a, b, c, d, e, f)",
+        "permute a{,5}",
+    ],
+)
+def test_an_ordinary_row_pattern_passes(pattern: str):
+    assert verdict(matching(pattern)) == ""
+
+
 @pytest.mark.parametrize("text", DEEP, ids=range(len(DEEP)))
 def test_long_and_deep_texts_get_a_verdict_soon(text: str):
     started = time.perf_counter()

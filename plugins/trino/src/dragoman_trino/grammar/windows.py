@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import abc
+from math import factorial
+
+from dragoman import UnsafeSql
 
 from dragoman_trino.grammar.expressions import Expressions
 from dragoman_trino.grammar.tokens import NUMBER
@@ -11,8 +14,15 @@ _FRAMES = frozenset({"RANGE", "ROWS", "GROUPS"})
 _DIRECTIONS = frozenset({"PRECEDING", "FOLLOWING"})
 _STARTS = frozenset({"INITIAL", "SEEK"})
 _OPENINGS = frozenset({"PARTITION", "MEASURES"}) | _FRAMES
-# The symbols of a pattern beside its variables.
-_PATTERN = frozenset({"(", ")", ",", "|", "*", "+", "?", "{", "}", "^", "$", "{-", "-}", NUMBER})
+_ANCHORS = frozenset({"^", "$"})
+_REPEATERS = frozenset({"|", "*", "+", "?"})
+_ENDS = frozenset({")", "-}", ","})
+_IN_BRACES = frozenset({NUMBER, ","})
+LONGEST_PATTERN = 5_000
+"""How many variables a row pattern may have when its repetitions and PERMUTE are written out, as Trino does.
+
+It fails on somewhat shorter ones, at once and alone. Far longer ones leave the server without memory.
+"""
 
 
 class Windows(Expressions, abc.ABC):
@@ -99,14 +109,67 @@ class Windows(Expressions, abc.ABC):
             self.advance()
         self.read_name()
 
-    def _pattern(self) -> None:
-        depth = 1
-        while depth:
-            depth += {"(": 1, ")": -1}.get(self.symbol, 0)
-            if self.symbol == "?":
-                self.found.quantifiers.add(self.offset)
-            if not self.accept_any(_PATTERN):
-                self.read_name()
+    def _pattern(self, end: str = ")") -> int:
+        """Read a pattern and its `end`. Return how many variables it has once it is written out, at least 1."""
+        size = self._sequence()
+        self.expect(end)
+        return max(size, 1)
+
+    def _sequence(self) -> int:
+        self.enter()
+        size = last = 0
+        while self.symbol not in _ENDS:
+            if self.accept("{"):
+                size += last * (self._most_times() - 1)
+            elif self.symbol in _REPEATERS:
+                self._repeater()
+            else:
+                last = self._part_of_pattern()
+                size += last
+            self._check_length(size)
+        self.leave()
+        return size
+
+    def _repeater(self) -> None:
+        if self.symbol == "?":
+            self.found.quantifiers.add(self.offset)
+        self.advance()
+
+    def _part_of_pattern(self) -> int:
+        if self.accept("PERMUTE", "("):
+            return self._permutation()
+        if self.accept("("):
+            return self._pattern()
+        if self.accept("{-"):
+            return self._pattern("-}")
+        if not self.accept_any(_ANCHORS):
+            self.read_name()
+        return 1
+
+    def _permutation(self) -> int:
+        """Read patterns that stand in every order."""
+        sizes = [max(self._sequence(), 1)]
+        while self.accept(","):
+            sizes.append(max(self._sequence(), 1))
+        self.expect(")")
+        return sum(sizes) * factorial(min(len(sizes), 10))
+
+    def _most_times(self) -> int:
+        """Read the numbers in braces, and return the largest."""
+        most = 1
+        while not self.accept("}"):
+            most = max(most, _whole(self.ahead(0).text))
+            if not self.accept_any(_IN_BRACES):
+                self.fail()
+        return most
+
+    def _check_length(self, size: int) -> None:
+        if size > LONGEST_PATTERN:
+            raise UnsafeSql(
+                f"A row pattern has more than {LONGEST_PATTERN} variables when its repetitions are written out.",
+                suggestion="Repeat less often, or write + or *.",
+                offset=self.offset,
+            )
 
     def _subset(self) -> None:
         self.read_name()
@@ -120,3 +183,10 @@ class Windows(Expressions, abc.ABC):
         self.read_name()
         self.expect("AS")
         self.read_expression()
+
+
+def _whole(digits: str) -> int:
+    """Return a number of a repetition; one that is written in another way counts as too large."""
+    if not digits.isdecimal():
+        return 1 if digits == "," else LONGEST_PATTERN + 1
+    return int(digits) if len(digits) <= 7 else LONGEST_PATTERN + 1
