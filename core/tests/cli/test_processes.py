@@ -92,3 +92,25 @@ def test_logs_are_json_lines_on_stderr_when_asked_for(folder: Path) -> None:
     call = next(line["call"] for line in lines if line["message"] == "call")
     assert (call["tool"], call["database"], call["outcome"]) == ("execute_query", "shop", "ok")
     assert "hunter2" not in err
+
+
+@pytest.mark.parametrize("closed", [0, 1, 2])
+@pytest.mark.usefixtures("folder")
+def test_a_stream_that_nobody_opened_is_no_failure(closed: int) -> None:
+    command = [sys.executable, "-m", "dragoman", "query", "sqlite:///shop.db", "SELECT 41 + 1 AS sum"]
+    done = subprocess.run(command, capture_output=True, text=True, preexec_fn=lambda: os.close(closed), check=False)
+    assert done.returncode == 0
+    assert ("42" in done.stdout) is (closed != 1)
+    assert done.stderr == ""
+
+
+@pytest.mark.usefixtures("folder")
+def test_serve_answers_where_nobody_opened_stderr() -> None:
+    hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
+    sent = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello})
+    command = [sys.executable, "-m", "dragoman", "serve", "sqlite:///shop.db"]
+    done = subprocess.run(
+        command, input=f"{sent}\n", stdout=subprocess.PIPE, text=True, preexec_fn=lambda: os.close(2), check=False
+    )
+    assert done.returncode == 0
+    assert json.loads(done.stdout)["result"]["serverInfo"]["name"] == "dragoman"

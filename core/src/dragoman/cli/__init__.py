@@ -66,14 +66,14 @@ def main(argv: Sequence[str] | None = None) -> None:
 
     Ends with `SystemExit`: 0 done, 1 refused or failed, 2 usage or configuration, 130 interrupted.
     """
+    _open_closed_streams()
     given = list(sys.argv[1:] if argv is None else argv)
     if given in (["--version"], ["-V"]):  # before any import that would take longer than the answer
         print(f"dragoman {VERSION}")
         sys.exit(0)
     try:
         code = _run(given)
-        if sys.stdout is not None:  # as it is where nobody opened it
-            sys.stdout.flush()  # here, where a full disk can be told
+        sys.stdout.flush()  # here, where a full disk can be told
         sys.exit(code)
     except DragomanError as error:
         report(error)
@@ -89,6 +89,21 @@ def main(argv: Sequence[str] | None = None) -> None:
         sys.exit(1)
 
 
+def _open_closed_streams() -> None:
+    """Open standard streams that nobody opened, on the null device.
+
+    Otherwise the next file or connection gets the number of one, and what children and libraries write goes into it.
+    """
+    if sys.stdin and sys.stdout and sys.stderr:
+        return
+    while (number := os.open(os.devnull, os.O_RDWR)) <= 2:
+        os.set_inheritable(number, True)
+    os.close(number)
+    sys.stdin = sys.stdin or open(0, closefd=False)
+    sys.stdout = sys.stdout or open(1, "w", closefd=False)
+    sys.stderr = sys.stderr or open(2, "w", closefd=False)
+
+
 def _discard_output() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
@@ -102,7 +117,7 @@ def _explain(error: Exception) -> InternalError:
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO):
         _discard_output()  # Python would report it again
         return InternalError(f"The output cannot be written ({error.strerror}).", suggestion="Write it elsewhere.")
-    if isinstance(error, UnicodeEncodeError) and sys.stdout is not None and error.encoding == sys.stdout.encoding:
+    if isinstance(error, UnicodeEncodeError) and error.encoding == sys.stdout.encoding:
         return InternalError(
             f"The output is written in {error.encoding}, which does not have all of its characters.",
             suggestion="Set PYTHONIOENCODING=utf-8.",
