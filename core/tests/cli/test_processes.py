@@ -1,3 +1,4 @@
+import fcntl
 import json
 import os
 import signal
@@ -9,6 +10,7 @@ from typing import Any
 
 import pytest
 
+SET_PIPE_SIZE = 1031  # F_SETPIPE_SZ
 ENDLESS = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT count(*) FROM c"
 
 
@@ -114,3 +116,36 @@ def test_serve_answers_where_nobody_opened_stderr() -> None:
     )
     assert done.returncode == 0
     assert json.loads(done.stdout)["result"]["serverInfo"]["name"] == "dragoman"
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux makes a pipe small")
+def test_a_client_that_never_reads_stderr_is_answered() -> None:
+    errors, log = os.pipe()
+    fcntl.fcntl(log, SET_PIPE_SIZE, 4096)
+    command = [sys.executable, "-m", "dragoman", "serve", "sqlite:///shop.db"]
+    with (
+        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True) as process,
+        os.fdopen(errors, "rb") as read,
+    ):
+        os.close(log)
+        assert process.stdin is not None
+        assert process.stdout is not None
+
+        def call(number: int, method: str, params: dict[str, Any]) -> Any:
+            assert process.stdin is not None
+            assert process.stdout is not None
+            process.stdin.write(json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": params}) + "\n")
+            process.stdin.flush()
+            return json.loads(process.stdout.readline())
+
+        client = {"name": "test", "version": "1"}
+        call(0, "initialize", {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client})
+        query = {"name": "execute_query", "arguments": {"sql": "SELECT 1"}}
+        assert all("result" in call(number, "tools/call", query) for number in range(1, 100))
+        told = os.read(errors, 1 << 16)
+        call(100, "tools/call", query)
+        process.stdin.close()
+        told += read.read()
+    lines = [json.loads(line)["message"] for line in told.splitlines()]
+    assert sum("lines are left out here: nobody read stderr" in line for line in lines) == 1
