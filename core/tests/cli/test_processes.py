@@ -122,7 +122,7 @@ def test_serve_answers_where_nobody_opened_stderr() -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux makes a pipe small")
 def test_a_client_that_never_reads_stderr_is_answered() -> None:
     errors, log = os.pipe()
-    fcntl.fcntl(log, SET_PIPE_SIZE, 4096)
+    fcntl.fcntl(log, SET_PIPE_SIZE, 8192)
     command = [sys.executable, "-m", "dragoman", "serve", "sqlite:///shop.db"]
     with (
         subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True) as process,

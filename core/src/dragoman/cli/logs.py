@@ -61,8 +61,10 @@ class Lines(logging.Handler):
             self.handleError(record)
             return
         try:
-            written = self._write_begun() and self._tell_missing() and self._write(line)
-            self._missing += not written and not self._begun
+            if self._write_begun() and self._tell_missing():
+                self._write(line)
+            else:
+                self._missing += 1
         except OSError:  # the reader has left
             self._begun = b""
 
