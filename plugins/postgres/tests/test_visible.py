@@ -276,6 +276,59 @@ async def test_no_function_tells_how_much_is_outside(server):
     assert [sql for sql, *said in zip(statements, before, after, strict=True) if said[0] != said[1]] == []
 
 
+# Functions that take nothing but texts: any of these may be the name of a relation.
+OF_TEXTS = """
+SELECT DISTINCT n.nspname || '.' || p.proname, p.pronargs::int,
+  array(SELECT t::regtype::text FROM unnest(p.proargtypes::oid[]) AS t)
+FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
+WHERE p.proname = ANY ($1) AND p.prokind = 'f' AND n.nspname IN ('pg_catalog', 'public') AND p.pronargs BETWEEN 1 AND 5
+  AND NOT EXISTS (SELECT FROM unnest(p.proargtypes::oid[]) AS t (oid)
+                  WHERE oid <> ALL ('{text,varchar,bpchar,name,bool}'::regtype[]))
+"""
+SPELLINGS: Mapping[int, Sequence[Sequence[str]]] = {
+    1: [["hidden.lair"]],
+    2: [["hidden", "lair"], ["lair", "place"], ["hidden.lair", "place"]],
+    3: [["hidden", "lair", "place"]],
+    4: [["test", "hidden", "lair", "place"], ["hidden", "lair", "place", "x"]],
+}
+
+
+def calls_of(function: str, types: Sequence[str]) -> Iterator[str]:
+    """Calls of a function with the parts of a relation's name in place of its texts."""
+    for words in SPELLINGS.get(sum(kind != "boolean" for kind in types), ()):
+        rest = iter(words)
+        given = ", ".join("true" if kind == "boolean" else f"'{next(rest)}'" for kind in types)
+        yield f"SELECT * FROM {function}({given})"
+
+
+async def test_no_function_of_texts_tells_whether_a_relation_of_that_name_is_there(server):
+    """The same database with a hidden table and without it, with each extension that is well known and installed."""
+    name = await server.create()
+    connection = await asyncpg.connect(server.address(name))
+    try:
+        there = {row[0] for row in await connection.fetch("SELECT name FROM pg_available_extensions")}
+        for extension in sorted(there & {*read_policy()["extensions"]["names"].split(), "postgis"}):
+            await connection.execute(f'CREATE EXTENSION IF NOT EXISTS "{extension}" CASCADE')
+        place = "ST_MakePoint(n, n)" if "postgis" in there else "point(n, n)"
+        await connection.execute(
+            "CREATE SCHEMA hidden;"
+            f"CREATE TABLE hidden.lair AS SELECT n, {place} AS place FROM generate_series(1, 9) n;"
+            "ANALYZE hidden.lair"
+        )
+        names = sorted(load_allowed().functions | load_allowed().extension_functions)
+        functions = await connection.fetch(OF_TEXTS, names)
+        statements = [sql for function, _, types in functions for sql in calls_of(function, types)]
+        async with Gateway.open([server.configure(name, schemas=("public",))]) as gateway:
+            before = await answers_of(gateway, statements)
+            await connection.execute("DROP TABLE hidden.lair")
+            after = await answers_of(gateway, statements)
+    finally:
+        await connection.close()
+        await server.drop(name)
+    assert sum(isinstance(answer, list) for answer in before) > 50
+    assert [sql for sql, *said in zip(statements, before, after, strict=True) if said[0] != said[1]] == []
+
+
 async def test_every_function_about_objects_is_on_a_list(admin):
     told_nothing = read_policy()["told-nothing"]["names"].split()
     rows = await admin.fetch(

@@ -169,7 +169,9 @@ def _telling(lists: Allowed) -> Mapping[str, tuple[Form, ...]]:
     for name, free in (("ts_headline", 2), ("json_to_tsvector", 2), ("jsonb_to_tsvector", 2)):
         forms[name] = (*forms[name], anything[free])
     forms |= dict.fromkeys(("pg_input_is_valid", "pg_input_error_info"), ((None, _OWN_TYPE),))
-    return forms | {f"pg_catalog.{name}": form for name, form in forms.items()}
+    # An extension may be in any schema.
+    others = {f"*.{name}": () for name in lists.extension_functions - lists.functions if lists.is_telling(name)}
+    return forms | {f"pg_catalog.{name}": form for name, form in forms.items()} | others
 
 
 def _telling_path(lists: Allowed) -> Mapping[str, tuple[Form, ...]]:
