@@ -187,3 +187,61 @@ def test_an_operator_longer_than_any_name_is_refused_and_a_long_line_in_a_text_i
 )
 def test_functions_that_no_deadline_ends_pass_with_arguments_that_keep_them_short(sql: str, code: str):
     assert verdict(sql) == code
+
+
+PATHS = [
+    ('//a[@id="1"]/b[2]/text()', ""),
+    ("/ROWS/ROW[COUNTRY='DE'][last()]/@id", ""),
+    ("//x:a[b = 5]/*", ""),
+    (".", ""),
+    ("../../@name", ""),
+    ("count(item)", ""),
+    ("normalize-space(../name)", ""),
+    ("//*//*", "UNSAFE_SQL"),
+    ("//b[count(//b) > 1]", "UNSAFE_SQL"),
+    ("/a/descendant::b", "UNSAFE_SQL"),
+    ("//a[descendant::b]", "UNSAFE_SQL"),
+    ("//a | //b", "UNSAFE_SQL"),
+    # Parents are looked for among all parents found so far.
+    ("//b/..", "UNSAFE_SQL"),
+    ("/a/b/../c", "UNSAFE_SQL"),
+    ("//text()/..", "UNSAFE_SQL"),
+    ("//a[../b]", "UNSAFE_SQL"),
+    ("//..", "UNSAFE_SQL"),
+    ("count(//b/..)", "UNSAFE_SQL"),
+    ("count(count(//b))", "UNSAFE_SQL"),
+]
+READERS = [
+    "SELECT xpath('{}', x)",
+    "SELECT pg_catalog.xpath_exists('{}', x)",
+    "SELECT xmlexists('{}' PASSING BY REF x)",
+    "SELECT * FROM t, XMLTABLE('{}' PASSING x COLUMNS a int) AS q",
+    "SELECT * FROM t, XMLTABLE('/a' PASSING x COLUMNS n FOR ORDINALITY, a int PATH '{}' DEFAULT 1) AS q",
+]
+
+
+@pytest.mark.parametrize("reader", READERS)
+@pytest.mark.parametrize(("path", "code"), PATHS)
+def test_whatever_takes_a_path_of_xml_takes_simple_paths_alone(reader: str, path: str, code: str):
+    assert verdict(reader.format(path.replace("'", "''"))) == code
+
+
+@pytest.mark.parametrize(
+    ("sql", "code"),
+    [
+        ('SELECT * FROM t, XMLTABLE(\'/a\' PASSING x COLUMNS "@id" int, "b" text) AS q', ""),
+        ("SELECT * FROM t, XMLTABLE('/a' PASSING x COLUMNS \"//*[count(//*) > 0]\" int) AS q", "UNSAFE_SQL"),
+        ("SELECT * FROM t, XMLTABLE(t.path PASSING x COLUMNS a int) AS q", "UNSAFE_SQL"),
+        ("SELECT * FROM t, XMLTABLE('/a' PASSING x COLUMNS a int PATH t.path) AS q", "UNSAFE_SQL"),
+        ("SELECT * FROM t, XMLTABLE('/a' PASSING x COLUMNS a int PATH 'b' || '//*') AS q", "UNSAFE_SQL"),
+        ("SELECT xmlexists(path PASSING x) FROM t", "UNSAFE_SQL"),
+        # As the server prints views.
+        ("SELECT q.a FROM t, XMLTABLE(('/a'::text) PASSING (t.x) COLUMNS a integer PATH ('b'::text)) q(a)", ""),
+        ("SELECT xpath('/a'::text, x), xmlexists(('/a'::pg_catalog.text) PASSING x) FROM t", ""),
+        ("SELECT xpath('//b/..'::text, x)", "UNSAFE_SQL"),
+        ("SELECT xpath('/a'::public.text, x)", "UNSAFE_SQL"),
+        ("SELECT xpath('/a'::text[], x)", "UNSAFE_SQL"),
+    ],
+)
+def test_a_path_of_xml_is_a_literal_or_the_name_of_its_column(sql: str, code: str):
+    assert verdict(sql) == code

@@ -19,7 +19,7 @@ SAID = frozenset(
 )
 # Pass with arguments that are short only.
 BOUND = frozenset(
-    """btrim ltrim rtrim translate normalize is_normalized xpath xpath_exists
+    """btrim ltrim rtrim translate normalize is_normalized xpath xpath_exists xmlexists
     to_tsquery plainto_tsquery phraseto_tsquery websearch_to_tsquery tsquery ts_rewrite ts_match_tt""".split()
 )
 NUMERIC = ("numeric", "text -> numeric")

@@ -43,7 +43,7 @@ Node = dict[str, Any]
 # Nodes and fields to walk through: expressions, clauses and the nodes that join them.
 _THROUGH = (
     # Nodes of queries
-    "SelectStmt WindowDef SortBy GroupingSet GroupingFunc List RangeSubselect RangeFunction RangeTableFunc"
+    "SelectStmt WindowDef SortBy GroupingSet GroupingFunc List RangeSubselect RangeFunction"
     " RangeTableFuncCol RangeTableSample JoinExpr ColumnDef CTESearchClause CTECycleClause"
     # Nodes of expressions
     " A_Expr A_Indirection A_Indices BoolExpr NullTest BooleanTest CaseExpr CaseWhen CoalesceExpr"
@@ -82,7 +82,8 @@ _WORDS = {
 }
 # Functions that may be harmless with certain arguments.
 FORMED = frozenset(
-    "current_setting pg_input_is_valid pg_input_error_info btrim ltrim rtrim translate xpath xpath_exists".split()
+    """current_setting pg_input_is_valid pg_input_error_info btrim ltrim rtrim translate xpath xpath_exists
+    xmlexists""".split()
 )
 _SHORT_ONLY = {
     **dict.fromkeys(NORMALIZERS, LONGEST_NORMALIZED),
@@ -239,7 +240,7 @@ class Walk:
             self._calls.setdefault(("current_schema", None, "function"), node[key].get("location"))
 
     def _keep_with_arguments(self, name: str, schema: str | None, call: Node) -> None:
-        arguments = tuple(map(_literal, call.get("args", ())))
+        arguments = tuple(map(_read_text, call.get("args", ())))
         self._formed.append(FunctionCall(name, schema, call.get("location"), "function", arguments))
         if name.startswith("pg_input_") and len(arguments) == 2:
             # The second argument names a type, like a cast.
@@ -399,6 +400,16 @@ class Walk:
         self._calls_in_from = True
         self._searches.keep_function(node[key])
 
+    def xml_table(self, node: Node, key: str) -> None:
+        """Record the paths of XMLTABLE. Each reads as a call of its own."""
+        table = node[key]
+        columns = [column["RangeTableFuncCol"] for column in table["columns"]]
+        paths = [_path_of(column) for column in columns if "for_ordinality" not in column]
+        self._formed += (
+            FunctionCall("xmltable", None, table.get("location"), "function", (path,))
+            for path in (_read_text(table["rowexpr"]), *paths)
+        )
+
     def sample(self, node: Node, key: str) -> None:
         """Check the method of TABLESAMPLE."""
         name, schema = _split_name(node[key])
@@ -432,6 +443,7 @@ _BETWEEN = {
     "AEXPR_NOT_BETWEEN": ("<", ">"),
     "AEXPR_NOT_BETWEEN_SYM": ("<", ">"),
 }
+_OF_TEXT = frozenset({("text", None), ("text", "pg_catalog")})
 _TYPE_WORD = re.compile(r"\w+", re.ASCII)
 _MEMBER_FACTS = frozenset({"ctename", "aliascolnames", "ctematerialized", "location", "cterecursive"})
 
@@ -480,6 +492,7 @@ _STEPS: dict[str, _Step | None] = {
     "TypeCast": Walk.cast,
     "collname": Walk.collation,
     "RangeFunction": Walk.table_function,
+    "RangeTableFunc": Walk.xml_table,
     "JsonTableColumn": Walk.made_column,
     "colname": Walk.made_column,
     "operName": Walk.using,
@@ -499,6 +512,21 @@ def _literal(argument: Any) -> str | None:
     """Return the text of a text literal, or None."""
     constant = argument.get("A_Const", {})
     return str(constant["sval"].get("sval", "")) if "sval" in constant else None
+
+
+def _read_text(argument: Node) -> str | None:
+    """Return the text of a text literal, also where it is cast to text, as the server prints views. Or None."""
+    cast = argument.get("TypeCast")
+    if cast is None:
+        return _literal(argument)
+    type_ = cast["typeName"]
+    plain = _split_name(type_["names"]) in _OF_TEXT and not type_.keys() & {"typmods", "arrayBounds"}
+    return _literal(cast["arg"]) if plain else None
+
+
+def _path_of(column: Node) -> str | None:
+    """Return the path of a column of XMLTABLE, by default its name, or None."""
+    return _read_text(column["colexpr"]) if "colexpr" in column else str(column["colname"])
 
 
 def _text(part: Any) -> str:

@@ -108,9 +108,12 @@ def load_allowed() -> Allowed:
 
 # No deadline ends these functions, so their work per character, or per node, must be small.
 _SHORT = re.compile(r".{0,100}", re.DOTALL)
-_PLAIN_PATH = re.compile(
-    r"(?=.{1,200}\Z)(?!.*//.*//)(?:[\w/.@*-]|:(?!:)|\[\d+\]|\[@[\w-]+(?:=['\"][^'\"]*['\"])?\]|(?:text|node)\(\))*"
-)
+# What may stand in brackets: a place, or a child or attribute, there or with a value.
+_CONDITION = r"""\[(?:\d+|last\(\)|@?[\w-]+(?::[\w-]+)?(?:\s*=\s*(?:'[^']*'|"[^"]*"|\d+))?)\]"""
+# Only at its beginning may a path go up: nodes of many children are compared with all nodes found before.
+_STEPS = rf"(?:\.\.(?:/(?!/)|(?=\)?\Z)))*(?:[\w/@*-]|\.(?!\.)|:(?!:)|{_CONDITION}|(?:text|node)\(\))*"
+_OF_NODES = "string|number|boolean|count|sum|name|local-name|normalize-space|string-length"
+_PLAIN_PATH = re.compile(rf"(?=.{{1,200}}\Z)(?!.*//.*//)(?:{_STEPS}|(?:{_OF_NODES})\({_STEPS}\))")
 
 
 def rules() -> Rules:
@@ -128,6 +131,8 @@ def rules() -> Rules:
         **dict.fromkeys(("btrim", "ltrim", "rtrim"), ((None,), (None, _SHORT))),
         "translate": ((None, _SHORT, None),),
         **dict.fromkeys(("xpath", "xpath_exists"), ((_PLAIN_PATH, None), (_PLAIN_PATH, None, None))),
+        "xmlexists": ((_PLAIN_PATH, None),),
+        "xmltable": ((_PLAIN_PATH,),),
     }
     return Rules(
         functions=_anywhere(lists.functions - forms.keys(), lists.extension_functions - forms.keys()) | lists.qualified,
