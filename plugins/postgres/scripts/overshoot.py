@@ -33,7 +33,7 @@ PATIENCE = 5.0
 """Seconds of processor time after which its backend is killed."""
 MOST_CALLS = 12
 """Of one overload: combinations of values."""
-EXTENSIONS = "hstore pg_trgm fuzzystrmatch unaccent ltree intarray cube citext tablefunc btree_gin".split()
+EXTENSIONS = "hstore pg_trgm fuzzystrmatch unaccent ltree intarray cube citext tablefunc btree_gin postgis".split()
 
 # By type: values that are long, and at least two of them alike but for one end, which is what quadratic searches dread.
 LONG: Mapping[str, Sequence[str]] = {
@@ -105,6 +105,19 @@ SHORT: Mapping[str, Sequence[str]] = {
     "circle": ("'<(1,2),3>'::circle",), "timestamptz": ("now()",), "timestamp": ("localtimestamp",), "date": ("current_date",),
     "interval": ("'1 day'::interval",), "time": ("localtime",), "name": ("'a'::name",), "int4range": ("int4range(1, 9)",), "oid": ("1::oid",),
 }  # fmt: skip
+# Of functions of shapes: small shapes, and numbers and words that make much of them.
+SHAPES: Mapping[str, Sequence[str]] = {
+    "geometry": (
+        "'POLYGON((0 0,1 0,1 1,0 1,0 0))'::geometry", "'LINESTRING(0 0,1 1,2 0)'::geometry", "'POINT(0 0)'::geometry",
+        "'MULTIPOINT(0 0,1 0,1 1,0 2,3 1)'::geometry",
+    ),
+    "geography": ("'POLYGON((0 0,1 0,1 1,0 1,0 0))'::geography", "'LINESTRING(0 0,1 1,2 0)'::geography", "'POINT(0 0)'::geography"),
+}  # fmt: skip
+EXTREME: Mapping[str, Sequence[str]] = {
+    **SHAPES,
+    "int4": ("2147483647", "100000000", "1"), "int8": ("9000000000000000000::int8", "1::int8"), "bool": ("true",),
+    "float8": ("1e-12::float8", "1e9::float8", "1e300::float8"), "text": ("'quad_segs=2000000000'",),
+}  # fmt: skip
 SAME = {"varchar": "text", "bpchar": "text", "bit": "varbit", "citext": "text", "anyarray": "int4[]", "anyelement": "int4",
         "anycompatiblearray": "int4[]", "anycompatible": "int4", "anynonarray": "int4", "any": "text", "anymultirange": "int4multirange",
         "anyrange": "int4range", "_int4": "int4[]", "_text": "text[]", "_int2": "int2[]", "_ltree": "ltree[]", "_lquery": "lquery[]",
@@ -170,7 +183,11 @@ async def calls(connection: asyncpg.Connection[asyncpg.Record]) -> Sequence[tupl
     found: list[tuple[str, str]] = []
     names = sorted(lists.functions | lists.extension_functions | {name.rpartition(".")[2] for name in lists.qualified})
     for row in await connection.fetch(_FUNCTIONS, names):
-        if has_length(row["types"]):
+        if not SHAPES.keys().isdisjoint(row["types"]):
+            what = f"{row['name']}({', '.join(row['types'])})"
+            choices = [EXTREME.get(kind, ()) for kind in row["types"]]
+            found += ((what, f'{row["schema"]}."{row["name"]}"({", ".join(each)})') for each in spread(choices))
+        elif has_length(row["types"]):
             what = f"{row['name']}({', '.join(row['types'])})"
             choices = given(row["types"])
             if row["name"] in KEYWORDS:
@@ -217,7 +234,8 @@ async def timed(connection: asyncpg.Connection[asyncpg.Record], expression: str)
         if processor_time(pid) - began > PATIENCE:
             os.kill(pid, signal.SIGKILL)
             break
-    with contextlib.suppress(asyncpg.PostgresError, asyncpg.InterfaceError, OSError):
+    # Some messages of PostGIS are no UTF-8.
+    with contextlib.suppress(asyncpg.PostgresError, asyncpg.InterfaceError, OSError, UnicodeDecodeError):
         await work
     return PATIENCE if connection.is_closed() else processor_time(pid) - began
 

@@ -189,6 +189,43 @@ def test_functions_that_no_deadline_ends_pass_with_arguments_that_keep_them_shor
     assert verdict(sql) == code
 
 
+NEAR = "st_hausdorffdistance(a, b, {})", "public.st_frechetdistance(a, b, {})"
+
+
+@pytest.mark.parametrize(
+    ("call", "code"),
+    [
+        ("st_buffer(geom, 10), ST_Buffer(geom, r, 16), ST_Buffer(geom, r, 'quad_segs=16 endcap=flat join=mitre')", ""),
+        ("public.st_buffer(geom, (10)::double precision, 'side=left mitre_limit=5.0'::text)", ""),
+        ("st_offsetcurve(geom, -2), extensions.st_offsetcurve(geom, r, 'quad_segs=8 join=round')", ""),
+        ("st_buffer(geom, 1, 100000)", "UNSAFE_SQL"),
+        ("st_buffer(geom, 1, n)", "UNSAFE_SQL"),
+        ("st_buffer(geom, 1, $1)", "UNSAFE_SQL"),
+        ("public.st_buffer(geom, 1, 'quad_segs=2000000000')", "UNSAFE_SQL"),
+        ("st_buffer(geom, 1, 'quad_segs=8 quad_segs=20000')", "UNSAFE_SQL"),
+        ("st_buffer(geom, 1, '2000000000')", "UNSAFE_SQL"),
+        ("st_buffer(options => 'quad_segs=2000000000', geom => g, radius => 1)", "UNSAFE_SQL"),
+        ("extensions.st_offsetcurve(geom, 1, 'quad_segs=1e9')", "UNSAFE_SQL"),
+        *((each.format(fraction), "") for each in NEAR for fraction in ("0.5", ".01", "(0.25)::double precision", "1")),
+        *(
+            (each.format(fraction), "UNSAFE_SQL")
+            for each in NEAR
+            for fraction in ("1e-9", "0.000001", "f", "'1e-9'", "0")
+        ),
+        ("st_hausdorffdistance(a, b), st_frechetdistance(a, b)", ""),
+        ("st_asgeojson(geom), st_asgeojson(t.*), st_asgeojson(geom, 6), st_asgeojson(geom, 15, 8)", ""),
+        ("st_asgeojson(t, 'geom', 6), st_asgeojson(t, 'geom', 6, true)", ""),
+        ("st_asgeojson(geom, 2147483647, 2147483647)", "UNSAFE_SQL"),
+        ("st_asgeojson(geom, '2147483647', 1)", "UNSAFE_SQL"),
+        ("st_asgeojson(geom, n, 1)", "UNSAFE_SQL"),
+        ("st_geohash(geom), st_geohash(geom, 8)", ""),
+        ("st_geohash(geom, 1000000000)", "UNSAFE_SQL"),
+    ],
+)
+def test_functions_of_geometry_that_no_deadline_ends_pass_with_small_literals(call: str, code: str):
+    assert verdict(f"SELECT {call} FROM t") == code
+
+
 PATHS = [
     ('//a[@id="1"]/b[2]/text()', ""),
     ("/ROWS/ROW[COUNTRY='DE'][last()]/@id", ""),

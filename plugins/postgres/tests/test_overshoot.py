@@ -7,19 +7,20 @@ from types import ModuleType
 import pytest
 from dragoman_postgres.testing import installations
 
-# What searches a text in a text, reads one by a long format, compares each element with each, or works on numerics of
-# 100,000 digits.
+# What searches a text in a text, reads one by a long format, compares each element with each, makes millions of points,
+# or works on numerics of 100,000 digits.
 SAID = frozenset(
     """
     position strpos to_timestamp to_date replace split_part string_to_array string_to_table
     @> <@ && ?| ?& - arraycontains arraycontained arrayoverlap jsonb_contains jsonb_contained jsonb_exists_any
     jsonb_exists_all jsonb_delete path_distance <-> ts_rank_cd word_similarity strict_word_similarity
-    <% %> <<% %>> <<-> <->> <<<-> <->>>
+    <% %> <<% %>> <<-> <->> <<<-> <->>> st_generatepoints
     """.split()
 )
 # Pass with arguments that are short only.
 BOUND = frozenset(
     """btrim ltrim rtrim translate normalize is_normalized xpath xpath_exists xmlexists
+    st_asgeojson st_buffer st_frechetdistance st_geohash st_hausdorffdistance st_offsetcurve
     to_tsquery plainto_tsquery phraseto_tsquery websearch_to_tsquery tsquery ts_rewrite ts_match_tt""".split()
 )
 NUMERIC = ("numeric", "text -> numeric")

@@ -82,8 +82,8 @@ _WORDS = {
 }
 # Functions that may be harmless with certain arguments.
 FORMED = frozenset(
-    """current_setting pg_input_is_valid pg_input_error_info btrim ltrim rtrim translate xpath xpath_exists
-    xmlexists""".split()
+    """current_setting pg_input_is_valid pg_input_error_info btrim ltrim rtrim translate xpath xpath_exists xmlexists
+    st_asgeojson st_buffer st_frechetdistance st_geohash st_hausdorffdistance st_offsetcurve""".split()
 )
 _SHORT_ONLY = {
     **dict.fromkeys(NORMALIZERS, LONGEST_NORMALIZED),
@@ -443,7 +443,9 @@ _BETWEEN = {
     "AEXPR_NOT_BETWEEN": ("<", ">"),
     "AEXPR_NOT_BETWEEN_SYM": ("<", ">"),
 }
-_OF_TEXT = frozenset({("text", None), ("text", "pg_catalog")})
+_OF_LITERALS = frozenset(
+    {(name, schema) for name in "text int4 float8 numeric".split() for schema in (None, "pg_catalog")}
+)
 _TYPE_WORD = re.compile(r"\w+", re.ASCII)
 _MEMBER_FACTS = frozenset({"ctename", "aliascolnames", "ctematerialized", "location", "cterecursive"})
 
@@ -515,13 +517,21 @@ def _literal(argument: Any) -> str | None:
 
 
 def _read_text(argument: Node) -> str | None:
-    """Return the text of a text literal, also where it is cast to text, as the server prints views. Or None."""
+    """Return the text of a literal, also where it is cast to its own type, as the server prints views. Or None."""
     cast = argument.get("TypeCast")
     if cast is None:
-        return _literal(argument)
+        return _literal(argument) or _number(argument)
     type_ = cast["typeName"]
-    plain = _split_name(type_["names"]) in _OF_TEXT and not type_.keys() & {"typmods", "arrayBounds"}
-    return _literal(cast["arg"]) if plain else None
+    plain = _split_name(type_["names"]) in _OF_LITERALS and not type_.keys() & {"typmods", "arrayBounds"}
+    return _read_text(cast["arg"]) if plain else None
+
+
+def _number(argument: Node) -> str | None:
+    """Return the text of a number without a sign, or None."""
+    constant = argument.get("A_Const", {})
+    if "fval" in constant:
+        return str(constant["fval"]["fval"])
+    return str(constant["ival"].get("ival", 0)) if "ival" in constant else None
 
 
 def _path_of(column: Node) -> str | None:

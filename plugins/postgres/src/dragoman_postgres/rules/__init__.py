@@ -106,6 +106,8 @@ def load_allowed() -> Allowed:
     )
 
 
+_OF_EXTENSIONS = ("", "public.", "extensions.")
+
 # No deadline ends these functions, so their work per character, or per node, must be small.
 _SHORT = re.compile(r".{0,100}", re.DOTALL)
 # What may stand in brackets: a place, or a child or attribute, there or with a value.
@@ -114,6 +116,22 @@ _CONDITION = r"""\[(?:\d+|last\(\)|@?[\w-]+(?::[\w-]+)?(?:\s*=\s*(?:'[^']*'|"[^"
 _STEPS = rf"(?:\.\.(?:/(?!/)|(?=\)?\Z)))*(?:[\w/@*-]|\.(?!\.)|:(?!:)|{_CONDITION}|(?:text|node)\(\))*"
 _OF_NODES = "string|number|boolean|count|sum|name|local-name|normalize-space|string-length"
 _PLAIN_PATH = re.compile(rf"(?=.{{1,200}}\Z)(?!.*//.*//)(?:{_STEPS}|(?:{_OF_NODES})\({_STEPS}\))")
+# Of PostGIS: how many parts each arc or segment gets. Small ones are ended, by the parts that come after them.
+_FEW = re.compile(r"\d{1,3}")
+_STYLE = re.compile(
+    r"(?:\s*(?:quad_segs=\d{1,3}|(?:endcap|join|side)=[a-z]+|mit(?:re|er)_limit=\d{1,3}(?:\.\d{1,9})?)\b)*\s*"
+)
+_FRACTION = re.compile(r"0?\.\d?[1-9]\d{0,20}|1(?:\.0*)?")
+_WORD = re.compile(r"[A-Za-z_]\w*")
+_OF_POSTGIS: Mapping[str, tuple[Form, ...]] = {
+    "st_buffer": ((None, None), (None, None, _FEW), (None, None, _STYLE)),
+    "st_offsetcurve": ((None, None), (None, None, _STYLE)),
+    "st_hausdorffdistance": ((None, None), (None, None, _FRACTION)),
+    "st_frechetdistance": ((None, None), (None, None, _FRACTION)),
+    "st_geohash": ((None,), (None, _FEW)),
+    # Of a geometry with digits and options, or of a row with a column and digits.
+    "st_asgeojson": ((None,), (None, None), (None, _FEW, _FEW), (None, _WORD, _FEW), (None, _WORD, _FEW, None)),
+}
 
 
 def rules() -> Rules:
@@ -134,9 +152,13 @@ def rules() -> Rules:
         "xmlexists": ((_PLAIN_PATH, None),),
         "xmltable": ((_PLAIN_PATH,),),
     }
+    extensions = lists.extension_functions - forms.keys() - _OF_POSTGIS.keys()
     return Rules(
-        functions=_anywhere(lists.functions - forms.keys(), lists.extension_functions - forms.keys()) | lists.qualified,
-        forms=forms | {f"pg_catalog.{name}": form for name, form in forms.items()},
+        functions=_anywhere(lists.functions - forms.keys(), extensions) | lists.qualified,
+        forms={
+            **{f"{schema}{name}": form for name, form in forms.items() for schema in ("", "pg_catalog.")},
+            **{f"{schema}{name}": form for name, form in _OF_POSTGIS.items() for schema in _OF_EXTENSIONS},
+        },
         substitutes=lists.substitutes
         | {name: f"{name}(left(the text, 10000))" for name in MAKERS}
         | {
@@ -144,6 +166,12 @@ def rules() -> Rules:
             "is_normalized": "left(the text, 10000) IS NORMALIZED",
             "tsquery": "left(the text, 10000)::tsquery",
             "ts_match_tt": "the_left::tsvector @@ the_right",
+            "st_buffer": "st_buffer(geom, radius, 8)",
+            "st_offsetcurve": "st_offsetcurve(geom, distance, 'quad_segs=8')",
+            "st_hausdorffdistance": "st_hausdorffdistance(geom1, geom2, 0.1)",
+            "st_frechetdistance": "st_frechetdistance(geom1, geom2, 0.1)",
+            "st_asgeojson": "st_asgeojson(geom, 9, 0)",
+            "st_geohash": "st_geohash(geom, 9)",
         },
         refused_attributes=lists.refused | MAKERS | NORMALIZERS,
         operators=_anywhere(lists.operators, lists.extension_operators),
