@@ -28,18 +28,29 @@ WHERE p.oid >= 16384 AND l.lanname = 'sql' AND p.prokind = 'f' AND NOT p.prosecd
 ORDER BY p.oid LIMIT 2000
 """
 """User-defined functions whose arguments and results have the system's types, and their bodies."""
-MEMBERS = """
+_TYPES = """
+part AS MATERIALIZED (
+  SELECT t.oid, d.refobjid AS extension FROM pg_depend d JOIN pg_type t ON t.oid = d.objid
+  WHERE d.classid = 'pg_type'::regclass AND d.refclassid = 'pg_extension'::regclass AND d.deptype = 'e'
+  UNION ALL SELECT c.reltype, d.refobjid FROM pg_depend d JOIN pg_class c ON c.oid = d.objid
+  WHERE d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_extension'::regclass AND d.deptype = 'e'
+)
+"""
+"""The types of extensions."""
+MEMBERS = f"""
+WITH {_TYPES}
 SELECT p.oid, p.proname::text AS name, p.prosrc AS body,
   EXISTS (SELECT FROM unnest(p.proargtypes::oid[]) AS a (oid) JOIN pg_type t ON t.oid = a.oid WHERE t.typtype = 'p')
-    AS polymorphic
+    AS polymorphic, d.refobjid AS extension,
+  EXISTS (SELECT FROM part WHERE part.extension = d.refobjid AND part.oid = ANY (p.proargtypes::oid[])) AS inward
 FROM pg_proc p JOIN pg_language l ON l.oid = p.prolang
 JOIN pg_depend d ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e'
 WHERE p.oid >= 16384 AND l.lanname NOT IN ('internal', 'c') AND to_jsonb(p) ->> 'prosqlbody' IS NULL
 ORDER BY p.oid
 """
 """Functions of extensions whose bodies are texts."""
-TAKEN = """
-WITH own AS MATERIALIZED (
+TAKEN = f"""
+WITH {_TYPES}, own AS MATERIALIZED (
   SELECT d.classid, d.objid FROM pg_depend d JOIN pg_extension e ON e.oid = d.refobjid
   LEFT JOIN pg_proc p ON d.classid = 'pg_proc'::regclass AND p.oid = d.objid
   WHERE d.refclassid = 'pg_extension'::regclass AND d.deptype = 'e'
@@ -64,21 +75,30 @@ WITH own AS MATERIALIZED (
     FROM pg_proc WHERE oid >= 16384
   UNION ALL SELECT 'pg_operator'::regclass, oid, oprname, oprowner, ARRAY[oprleft, oprright]
     FROM pg_operator WHERE oid >= 16384
-  UNION ALL SELECT 'pg_type'::regclass, oid, typname, typowner, '{}'
+  UNION ALL SELECT 'pg_type'::regclass, oid, typname, typowner, '{{}}'
     FROM pg_type WHERE oid >= 16384 AND typrelid NOT IN (SELECT oid FROM inert)
 ), made AS (
-  SELECT name, types FROM named WHERE name IN (SELECT unnest($1::text[])) AND NOT (
-    (class::oid, oid) IN (SELECT classid, objid FROM own)
+  SELECT name, types, d.refobjid AS extension FROM named
+  LEFT JOIN pg_depend d ON d.classid = named.class AND d.objid = named.oid AND d.deptype = 'e'
+    AND owner IN (SELECT oid FROM pg_roles WHERE rolsuper)
+  WHERE name IN (SELECT unnest($1::text[])) AND NOT (
+    (class::oid, named.oid) IN (SELECT classid, objid FROM own)
     AND owner IN (SELECT oid FROM pg_roles WHERE rolsuper))
+), meant AS (
+  SELECT name, NOT EXISTS (
+      SELECT FROM unnest(types) AS t (oid) WHERE oid >= 16384 AND oid NOT IN (SELECT oid FROM own_type)) AS near,
+    CASE WHEN EXISTS (SELECT FROM part WHERE part.extension = made.extension AND part.oid = ANY (types))
+      THEN extension ELSE 0 END AS whose
+  FROM made
 )
-SELECT name, bool_or(NOT EXISTS (
-    SELECT FROM unnest(types) AS t (oid) WHERE oid >= 16384 AND oid NOT IN (SELECT oid FROM own_type))) AS near
-FROM made GROUP BY name
+SELECT name, array_remove(array_agg(DISTINCT CASE WHEN near THEN whose END), NULL)::int8[] AS near
+FROM meant GROUP BY name
 """
 """Which of the names ($1) a user-defined object has.
 
 Objects of trusted extensions ($2: trusted with volatile functions) that a superuser owns do not count, nor do tables
-that run nothing when they are read. `near`: one of the objects takes no argument of a type that users made.
+that run nothing when they are read. `near`: for whom one of the objects takes no argument of a type that users made: an
+extension by its number, if the object is its own and takes a type of its own, else 0, for everybody.
 """
 
 
@@ -92,6 +112,11 @@ _SYSTEM = "pg_catalog"
 _WORD = re.compile(r"\w+|[-+*/<>=~!@#%^&|`?]+")
 
 
+_EVERYBODY = 0
+Taken = Mapping[str, frozenset[int]]
+"""Names that user-defined objects have, each with `near` as `TAKEN` says."""
+
+
 class Body(NamedTuple):
     """A function by its number, and the names that its body uses."""
 
@@ -102,20 +127,25 @@ class Body(NamedTuple):
 class Member(NamedTuple):
     """A function of an extension by its number, its name, and the names that its body uses.
 
-    `polymorphic`: it takes values of any type.
+    - `polymorphic`: it takes values of any type.
+    - `extension`: the number of its extension.
+    - `inward`: it takes a type of its extension's own.
     """
 
     oid: int
     name: str
     names: frozenset[str]
     polymorphic: bool
+    extension: int
+    inward: bool
 
-    def is_misled(self, taken: Mapping[str, bool]) -> bool:
+    def is_misled(self, taken: Taken) -> bool:
         """Whether a user-defined object may be what a name of the body means.
 
-        `taken`: as `TAKEN` says. Objects that take only types that users made fit values of such types alone.
+        Objects that take only types that users made fit values of such types alone, and so do those that take types of
+        another extension.
         """
-        return any(self.polymorphic or taken[name] for name in self.names & taken.keys())
+        return any(self.polymorphic or taken[name] & {_EVERYBODY, self.extension} for name in self.names & taken.keys())
 
 
 def judge(rows: Iterable[tuple[int, str]]) -> list[Body]:
@@ -124,17 +154,19 @@ def judge(rows: Iterable[tuple[int, str]]) -> list[Body]:
     return [Body(oid, names) for oid, names in judged if names is not None]
 
 
-def find_members(rows: Iterable[tuple[int, str, str, bool]]) -> list[Member]:
+def find_members(rows: Iterable[tuple[int, str, str, bool, int, bool]]) -> list[Member]:
     """Return the functions of extensions from the rows of `MEMBERS`."""
-    return [Member(oid, name, _foreign_names(body), polymorphic) for oid, name, body, polymorphic in rows]
+    return [Member(row[0], row[1], _foreign_names(row[2]), *row[3:]) for row in rows]
 
 
-def find_misled(members: Iterable[Member], taken: Mapping[str, bool]) -> list[Member]:
+def find_misled(members: Iterable[Member], taken: Taken) -> list[Member]:
     """Return those that may run what users made, themselves or by one that they call."""
     left, misled, known = list(members), list[Member](), dict(taken)
     while found := [member for member in left if member.is_misled(known)]:
         misled += found
-        known |= {member.name: True for member in found}
+        for member in found:
+            whose = member.extension if member.inward and not member.polymorphic else _EVERYBODY
+            known[member.name] = known.get(member.name, frozenset()) | {whose}
         left = [member for member in left if member not in found]
     return misled
 

@@ -107,6 +107,13 @@ WITH RECURSIVE member AS (
   SELECT c.oid, c.castsource AS source, c.casttarget AS target FROM pg_cast c JOIN pg_type t ON t.oid = c.casttarget
   WHERE c.castcontext = 'e' AND (c.castsource >= 16384 OR c.casttarget >= 16384) AND t.typcategory <> 'S'
     AND t.oid NOT IN ('json'::regtype, 'jsonb'::regtype)
+), inward AS (
+  -- Casts of an extension from a type of its own: only its own functions and relations have such values.
+  SELECT c.oid FROM pg_cast c JOIN pg_type s ON s.oid = c.castsource
+  JOIN pg_depend of_cast ON of_cast.classid = 'pg_cast'::regclass AND of_cast.objid = c.oid AND of_cast.deptype = 'e'
+  JOIN pg_depend of_type ON of_type.refclassid = of_cast.refclassid AND of_type.refobjid = of_cast.refobjid
+    AND of_type.deptype = 'e' AND (of_type.classid = 'pg_type'::regclass AND of_type.objid = s.oid
+      OR of_type.classid = 'pg_class'::regclass AND of_type.objid = s.typrelid)
 ), seeds AS (
   SELECT CASE WHEN oid < 16384 THEN 'all' ELSE 'run' END AS kind, 'pg_proc'::regclass::oid AS class, oid FROM made
   UNION ALL SELECT 'all', 'pg_proc'::regclass, oid FROM pg_proc WHERE oid < 16384 AND prosupport::oid >= 16384
@@ -234,6 +241,7 @@ WITH RECURSIVE member AS (
       WHERE r.class = 'pg_cast'::regclass AND c.oid = r.oid
         AND (t.oid >= 16384 OR (c.castsource < 16384 AND c.casttarget < 16384))
         AND c.oid NOT IN (SELECT oid FROM deliberate)
+        AND (t.oid = c.castsource OR c.oid NOT IN (SELECT oid FROM inward))
     -- A row of a relation is cast by what takes any type: `t || 'x'`.
     UNION ALL SELECT 'run', 'pg_class'::regclass, t.typrelid
       FROM pg_cast c JOIN pg_type t ON t.oid IN (c.castsource, c.casttarget)

@@ -161,7 +161,7 @@ class Remembered(Validator):
         members = await asyncio.to_thread(find_members, await connection.fetch(MEMBERS))
         names = frozenset[str]().union(*(body.names for body in bodies), *(member.names for member in members))
         rows = await connection.fetch(TAKEN, sorted(names), self._trusted) if names else ()
-        taken = {row["name"]: row["near"] for row in rows}
+        taken = {row["name"]: frozenset[int](row["near"]) for row in rows}
         misled = find_misled(members, taken)
         unsafe = taken.keys() | {member.name for member in misled}
         computing = [body.oid for body in bodies if body.names.isdisjoint(unsafe)]
