@@ -46,6 +46,11 @@ CASES: dict[str, Told] = {
     "SELECT * FROM customer NATURAL JOIN orders": None,
     "SELECT id, max(COLUMNS('e.*')) FROM customer": None,
     "SELECT x.b FROM (SELECT COLUMNS('.*') AS b FROM customer) AS x": [("b", {ID, NAME, EMAIL})],
+    # A star behind a value stands for several columns.
+    "SELECT (c.*), o.id FROM customer c, orders o": None,
+    "SELECT ((c.*)), o.id FROM customer c, orders o": None,
+    "SELECT (x.c).*, x.id FROM (SELECT c, id FROM customer c) AS x": None,
+    "SELECT ((x.c).d).*, x.id FROM (SELECT c, id FROM customer c) AS x": None,
     "SELECT x.e FROM (SELECT email AS e, id FROM customer) x": [("e", {EMAIL})],
     "WITH x (a, b) AS (SELECT id, email FROM customer) SELECT b, a FROM x": [("b", {EMAIL}), ("a", {ID})],
     "WITH x AS (SELECT id, email FROM customer), y AS (SELECT * FROM x) SELECT * FROM y": [

@@ -99,7 +99,7 @@ class _Tracer:
         scope = within.scope
         if scope is None or not scope.settled or select.args.get("kind"):
             return None
-        if any(item.find(exp.Columns) for item in select.expressions):
+        if any(item.find(exp.Columns) or _is_row_star(item) for item in select.expressions):
             return None
         found: list[Output] = []
         for item in select.expressions:
@@ -216,6 +216,16 @@ def _index(outputs: list[Output] | None) -> dict[str | None, frozenset[Touched]]
 
 def _is_star(item: exp.Expr) -> bool:
     return isinstance(item, exp.Star) or (isinstance(item, exp.Column) and isinstance(item.this, exp.Star))
+
+
+def _is_row_star(item: exp.Expr) -> bool:
+    """Return whether an item stands for all fields of a value, as `(a.*)` and `(a.b).*`."""
+    inner = item
+    while isinstance(inner, exp.Paren):
+        inner = inner.this
+    if isinstance(inner, exp.Dot):
+        return isinstance(inner.expression, exp.Star)
+    return inner is not item and _is_star(inner)
 
 
 def _holds_query(node: exp.Expr) -> bool:
