@@ -3,7 +3,7 @@
 import asyncpg
 import pytest
 from asyncpg import exceptions
-from dragoman import ConnectionFailed, DragomanError
+from dragoman import ConnectionFailed, DragomanError, QueryError
 from dragoman_postgres.failures import translate_errors
 
 
@@ -28,3 +28,8 @@ def test_no_exception_of_the_driver_is_forgotten(kind):
     if isinstance(raised.value, ConnectionFailed):
         assert "secret place" not in raised.value.message
         assert "'shop'" in raised.value.message
+
+
+def test_a_message_that_is_no_text_is_an_error_of_the_query():
+    with pytest.raises(QueryError, match="UTF-8"), translate_errors("shop"):
+        b'"a\xcc" <-- parse error'.decode()

@@ -215,6 +215,12 @@ def raise_translated(error: Exception, database: str, prefix: int = 0, length: i
         ) from None
     except OSError as error:
         raise unreachable(database, *_reason(error)) from None
+    except UnicodeDecodeError:
+        # PostGIS cuts texts that it cannot read within a letter.
+        raise QueryError(
+            "The database could not run the statement, and its message cannot be read as UTF-8.",
+            suggestion="Check the texts in the statement.",
+        ) from None
 
 
 def is_lost(error: Exception) -> bool:
