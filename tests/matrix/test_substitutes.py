@@ -20,7 +20,9 @@ def _substitutes() -> Iterator[tuple[str, str, str]]:
 def _queries(instead: str) -> Iterator[str]:
     """Each way to write it, as a query."""
     for way in re.split(r", or ", instead):
-        expression = re.sub(r",? for .*", "", way).replace("condition", "x = 1").replace("type)", "integer)")
+        expression = (
+            re.sub(r",? for .*|a path such as ", "", way).replace("condition", "x = 1").replace("type)", "integer)")
+        )
         named = expression.replace("the text", "x").replace("the_left", "a").replace("the_right", "b")
         yield f"SELECT * {named}" if named.startswith("FROM") else f"SELECT {named} FROM t"
 
