@@ -49,11 +49,11 @@ class PostgresGate(Remembered):
         used = {
             "function": (
                 _names(call for call in parsed.calls if call.kind in _CALLED) & made.functions(held),
-                "Write pg_catalog.name() for the system's own.",
+                "Write the schema of the one that is meant, such as pg_catalog.name().",
             ),
             "operator": (
                 _names(parsed.operators) & made.operators(held),
-                "Write OPERATOR(pg_catalog.name) for the system's own.",
+                "Write the schema of the one that is meant, such as OPERATOR(pg_catalog.+).",
             ),
             "function or type, named like a column,": (
                 (fields & made.single) | (attributes & made.attribute),
@@ -63,9 +63,10 @@ class PostgresGate(Remembered):
         }
         for kind, (names, suggestion) in used.items():
             for name in sorted(names - self._functions):
+                way_out = "Write the query without it." if "." in name else suggestion
                 raise UnsafeSql(
                     f"The {kind} {name} may run code that users of this database made, which nobody has looked at.",
-                    suggestion=f"{suggestion} The server's administrator can allow it with allow_functions.",
+                    suggestion=f"{way_out} The server's administrator can allow it with allow_functions.",
                 )
 
     def _find_held_types(
