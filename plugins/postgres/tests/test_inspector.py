@@ -207,6 +207,22 @@ async def test_keys_from_and_to_a_partitioned_table_are_told_once(tables):
     assert tables["readings_2024"].primary_key == ("id", "day")
 
 
+async def test_a_key_with_a_period_is_told_as_no_join(server, inspector, database_name):
+    script = (
+        "CREATE TABLE open (room int4range, during int4range, PRIMARY KEY (room, during WITHOUT OVERLAPS));"
+        "CREATE TABLE visit (room int4range, during int4range,"
+        " FOREIGN KEY (room, PERIOD during) REFERENCES open (room, PERIOD during))"
+    )
+    try:
+        await server.run(script, database_name)
+    except asyncpg.PostgresSyntaxError:
+        pytest.skip("keys with periods came with PostgreSQL 18")
+    inspection = await inspector.tables(Scope(names=frozenset({"open", "visit"})))
+    told = {table.relation.name: table for table in inspection.tables}
+    assert told["visit"].foreign_keys == ()
+    assert [each.type for each in told["open"].constraints] == ["PRIMARY KEY"]
+
+
 async def test_indexes_are_told_with_method_expressions_predicate_and_uniqueness(tables):
     told = {index.name: index for index in tables["orders"].indexes}
     assert told["orders_key"] == Index(

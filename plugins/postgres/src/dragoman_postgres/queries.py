@@ -184,13 +184,16 @@ LEFT JOIN pg_namespace AS target_schema ON target_schema.oid = target.relnamespa
 WHERE con.contype IN ('p', 'u')
   OR (con.contype IN ('c', 'x') AND con.conrelid NOT IN {_LOCKED})
   OR (con.contype = 'n' AND NOT con.convalidated)
-  OR (con.contype = 'f' AND con.conparentid = '0'::oid AND has_schema_privilege(target_schema.oid, 'USAGE'::text)
+  OR (con.contype = 'f' AND con.conparentid = '0'::oid
+      AND (to_jsonb(con) ->> 'conperiod'::text) IS DISTINCT FROM 'true'::text
+      AND has_schema_privilege(target_schema.oid, 'USAGE'::text)
       AND (has_table_privilege(target.oid, 'SELECT'::text) OR has_any_column_privilege(target.oid, 'SELECT'::text)))
 ORDER BY con.conrelid, con.contype <> 'p', con.conname
 """
 """$1: relations.
 
-Leaves out the foreign keys that partitions inherit, which repeat their parent's once per partition.
+Leaves out the foreign keys that partitions inherit, which repeat their parent's once per partition, and those with
+PERIOD (from version 18 on): their rows do not join by equal columns.
 """
 
 INDEXES = f"""
