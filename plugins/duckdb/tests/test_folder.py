@@ -1,7 +1,6 @@
 """A folder of Parquet and CSV files as a database: its files and nothing else, as they are now."""
 
 import json
-import os
 import subprocess
 import sys
 
@@ -166,6 +165,9 @@ async def test_a_folder_whose_name_reads_as_a_pattern_is_read_alone(tmp_path, na
 async def test_a_link_that_leads_out_of_the_folder_is_no_table(lake):
     (lake.folder / "lake" / "out.csv").symlink_to("../secret.csv")
     (lake.folder / "lake" / "in.csv").symlink_to("it's odd.csv")
+    (lake.folder / "lake" / "deep" / "day=1").mkdir(parents=True)
+    duckdb.sql(f"COPY (SELECT 1 AS secret) TO '{lake.folder / 'secret.parquet'}'")
+    (lake.folder / "lake" / "deep" / "day=1" / "out.parquet").symlink_to(lake.folder / "secret.parquet")
     async with Gateway.open([lake]) as gateway:
         snapshot = await gateway.database().catalog.snapshot()
         assert sorted(table.relation.name for table in snapshot.visible) == ["events", "in", "it's odd", "orders"]

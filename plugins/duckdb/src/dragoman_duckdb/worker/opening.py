@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import glob
 import json
-import os
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -42,14 +41,21 @@ def open_sealed(setup: Setup) -> duckdb.DuckDBPyConnection:
     file = Path(setup.path)
     if file.is_file():
         connection = duckdb.connect(file, read_only=True, config=limits)
+        connection.execute("SET enable_external_access = false")
     else:
-        connection = duckdb.connect(":memory:", config=limits)
-        # As it is, and as views write it.
-        connection.execute(f"SET allowed_directories = [{_text(f'{file}/')}, {_text(f'{_literally(file)}/')}]")
-        for name, files in _relations(file):
-            _make_view(connection, name, files)
-    connection.execute("SET enable_external_access = false")
+        connection = _open_folder(file, limits)
     connection.execute("SET lock_configuration = true")
+    return connection
+
+
+def _open_folder(folder: Path, limits: Sealing) -> duckdb.DuckDBPyConnection:
+    connection = duckdb.connect(":memory:", config=limits)
+    # As it is, and as views write it.
+    connection.execute(f"SET allowed_directories = [{_text(f'{folder}/')}, {_text(f'{_literally(folder)}/')}]")
+    # Before any file is read: a link that leads out of the folder would tell its columns.
+    connection.execute("SET enable_external_access = false")
+    for name, files in _relations(folder):
+        _make_view(connection, name, files)
     return connection
 
 
@@ -83,19 +89,12 @@ def find_posing(cursor: duckdb.DuckDBPyConnection) -> re.Pattern[str] | None:
 
 
 def _relations(folder: Path) -> Iterator[tuple[str, str]]:
-    """Yield the name of each relation, and the pattern of its files: of one, or of a folder's Parquet files.
-
-    A link that leads out of the folder is left out: DuckDB would refuse it later, and tell its columns now.
-    """
-    for path in sorted(path for path in folder.iterdir() if _is_within(path, folder)):
+    """Yield the name of each relation, and the pattern of its files: of one, or of a folder's Parquet files."""
+    for path in sorted(folder.iterdir()):
         if path.is_dir() and next(path.rglob("*.parquet"), None):
             yield path.name, f"{_literally(path)}/**/*.parquet"
         elif path.is_file() and path.suffix.lower() in READERS:
             yield path.stem, _literally(path)
-
-
-def _is_within(path: Path, folder: Path) -> bool:
-    return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder))
 
 
 def _literally(path: Path) -> str:
