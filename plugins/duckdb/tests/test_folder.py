@@ -1,6 +1,7 @@
 """A folder of Parquet and CSV files as a database: its files and nothing else, as they are now."""
 
 import json
+import os
 import subprocess
 import sys
 
@@ -174,13 +175,25 @@ async def test_a_link_that_leads_out_of_the_folder_is_no_table(lake):
         assert (await gateway.query(None, 'SELECT count(*) FROM "in"')).rows == [[2]]
 
 
-@pytest.mark.parametrize("told", ["[1]", "{", '"x"', "7", "[" * 2_000, '{"id": {"a": 1}}', '{"gone": "oid"}', "\\xFF"])
+@pytest.mark.parametrize(
+    "told",
+    [
+        *("[1]", "{", '"x"', "7", "[" * 2_000, '{"id": {"a": 1}}', '{"gone": "oid"}', "\\xFF"),
+        *(r'{"\x5Cud800": "oid"}', r'{"id": "\x5Cud800"}'),
+    ],
+)
 async def test_a_file_with_other_metadata_of_our_name_is_read_and_closes_no_other(lake, told):
     file = lake.folder / "lake" / "theirs.parquet"
     duckdb.sql(f"COPY (SELECT 1 AS id) TO '{file}' (KV_METADATA {{'dragoman:types': '{told}'::BLOB}})")
     async with Gateway.open([lake]) as gateway:
         for table, rows in (("orders", 3), ("theirs", 1)):
             assert (await gateway.query(None, f"SELECT count(*) FROM {table}")).rows == [[rows]]
+
+
+async def test_a_file_whose_name_is_not_unicode_is_left_out_and_closes_no_other(lake):
+    (lake.folder / "lake" / os.fsdecode(b"\xff.csv")).write_text("id\n1\n")
+    async with Gateway.open([lake]) as gateway:
+        assert (await gateway.query(None, "SELECT count(*) FROM orders")).rows == [[3]]
 
 
 def write_table(path, text):

@@ -105,7 +105,8 @@ def _literally(path: Path) -> str:
 def _make_view(connection: duckdb.DuckDBPyConnection, name: str, files: str) -> None:
     suffix = Path(files).suffix.lower()
     hive = ", hive_partitioning = true" if files.endswith("/**/*.parquet") else ""
-    with contextlib.suppress(duckdb.Error):  # a file that cannot be read, or not any more, is left out
+    # A file that cannot be read, or not any more, is left out. DuckDB raises RuntimeError for what is not Unicode.
+    with contextlib.suppress(duckdb.Error, RuntimeError):
         reader = f"{READERS[suffix]}({_text(files)}{hive})"
         connection.execute(f"CREATE VIEW IF NOT EXISTS {_name(name)} AS SELECT * FROM {reader}")
         if suffix == ".parquet":
