@@ -42,3 +42,9 @@ def test_what_is_to_be_written_instead_passes_the_gate(
     for sql in _queries(instead):
         statement = Statement.parse(sql, sqlglot=own.sqlglot, lexicon=own.lexicon)
         ReadOnly(own, None).judge(read(own, statement))
+
+
+@pytest.mark.parametrize("part", ["year", "quarter", "month", "week", "day", "hour", "minute", "second"])
+def test_a_part_of_a_time_is_written_as_this_part(dialects: dict[str, Dialect], part: str):
+    told = [own.loaded_rules.substitutes.get(part, "") for own in dialects.values()]
+    assert {found[1].lower() for found in map(re.compile(r"EXTRACT\((\w+)").match, told) if found} == {part}
