@@ -136,6 +136,9 @@ async def test_what_is_no_single_query_is_refused_with_a_way_out(toolbox: Toolbo
     ("sql", "way_out"),
     [
         ("SELECT country + '!' FROM sales", "Join texts with ||"),
+        ("SELECT country + INTERVAL 1 DAY FROM sales", "cast where they differ"),
+        ("SELECT current_date + country FROM sales", "cast where they differ"),
+        ("SELECT count(*) FROM sales GROUP BY count(*)", "Group by columns without aggregates"),
         ("SELECT count(id, total) FROM sales", "Check the function's name and the types"),
         ("SELECT country, count(*) FROM sales", "Put the column into GROUP BY"),
         ("SELECT country FROM sales WHERE count(*) > 1", "Filter groups with HAVING"),

@@ -17,6 +17,7 @@ from dragoman.testing.asking import failure_of
 from dragoman_trino.failures import translate_errors
 from dragoman_trino.protocol import ServerError
 
+CAST = "Check the types with describe_table and CAST where they differ."
 # A statement, the error it is, the name that was not known, and the text that stands where it is wrong.
 FAILURES = [
     ("SELECT * FROM\n  natoin", TableNotFound, "tpch.tiny.natoin", "natoin"),
@@ -71,9 +72,16 @@ async def test_an_error_says_what_and_where(executor, sql, kind, name, place):
         ("SELECT now() - INTERVAL '7 days'", "Write the unit after the number: INTERVAL '7' DAY."),
         ("SELECT name + '!' FROM nation", "Join texts with ||, or concat(a, b)."),
         ("SELECT nationkey + name FROM nation", "Join texts with ||, or concat(a, b)."),
+        ("SELECT name + INTERVAL '1' DAY FROM nation", CAST),
+        ("SELECT current_date + '7 days'", CAST),
+        ("SELECT now() + name FROM nation", CAST),
+        (
+            "SELECT count(*) FROM nation GROUP BY count(*)",
+            "Group by columns without aggregates; compute windows in a subquery.",
+        ),
         (
             "SELECT name FROM nation WHERE count(*) > 1",
-            "Filter groups in HAVING, and window functions outside a subquery.",
+            "Filter groups in HAVING; compute windows in a subquery, and filter them outside.",
         ),
         ("SELECT sum(count(*)) FROM nation", "Compute the inner aggregate in a subquery."),
         ("SELECT rank() FROM nation", "Write OVER (ORDER BY ...) behind it."),

@@ -30,6 +30,11 @@ FAILURES = (
         "Put the column into GROUP BY or into an aggregate.",
     ),
     (
+        r"^Binder Error: GROUP BY clause cannot",
+        dragoman.InvalidSql,
+        "Group by columns without aggregates; compute windows in a subquery.",
+    ),
+    (
         r"cannot contain (aggregates|window functions)|WHERE clause cannot",
         dragoman.InvalidSql,
         "Filter groups with HAVING, and windows with QUALIFY.",
@@ -39,7 +44,11 @@ FAILURES = (
         dragoman.InvalidSql,
         "Write the table's name or alias before the column's.",
     ),
-    (r"argument types '\+\(.*(VARCHAR|STRING_LITERAL)", dragoman.InvalidSql, "Join texts with ||, or concat(a, b)."),
+    (
+        r"argument types '\+\((?!.*(DATE|TIME|INTERVAL)).*(VARCHAR|STRING_LITERAL)",
+        dragoman.InvalidSql,
+        "Join texts with ||, or concat(a, b).",
+    ),
     (
         r"No function matches the given name and argument types",
         dragoman.InvalidSql,

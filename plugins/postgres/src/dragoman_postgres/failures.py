@@ -117,12 +117,13 @@ _REMEDIES = (
     ),
     (
         re.compile(
-            r"operator (?:does not exist|is not unique): (?!date|time|interval)(?=.* \+ )"
+            r"operator (?:does not exist|is not unique): (?!.*\b(?:date|time|timestamp|interval)\b)(?=.* \+ )"
             r"(?:.* )?(?:text|unknown|varying)\b"
         ),
         "Join texts with ||, or concat(a, b).",
     ),
     (re.compile("aggregate functions are not allowed in WHERE"), "Filter groups with HAVING."),
+    (re.compile("aggregate functions are not allowed in GROUP BY"), "Group by columns without aggregates."),
     (re.compile("window functions are not allowed in"), "Compute it in a subquery, and use it outside."),
     (re.compile("aggregate function calls cannot be nested"), "Compute the inner aggregate in a subquery."),
     (

@@ -35,6 +35,7 @@ class UnknownTransaction(ConnectionFailed):
 _FUNCTION = "Check the function's name and the types of its arguments; CAST where they differ."
 _TYPES = "Check the types with describe_table and CAST where they differ."
 _VALUES = "Check the values the query computes with, and their casts; TRY_CAST or TRY give NULL instead."
+_OUTSIDE = "Filter groups in HAVING; compute windows in a subquery, and filter them outside."
 _SMALLER = "Make it smaller: filter earlier, join or sort fewer rows, or look at explain_query."
 _WRITE = "Only reading is allowed: send a SELECT."
 _SOURCE = "The data source behind this catalog failed; try again, or ask the administrator to look at it."
@@ -54,7 +55,7 @@ _NAMED: dict[str, tuple[type[DragomanError], str]] = {
     "TYPE_NOT_FOUND": (InvalidSql, "Name a type of Trino, such as varchar, bigint, decimal(10,2) or timestamp."),
     "AMBIGUOUS_NAME": (InvalidSql, "Write the table's name or alias before the column's."),
     "EXPRESSION_NOT_AGGREGATE": (InvalidSql, "Put the column into GROUP BY or into an aggregate."),
-    "EXPRESSION_NOT_SCALAR": (InvalidSql, "Filter groups in HAVING, and window functions outside a subquery."),
+    "EXPRESSION_NOT_SCALAR": (InvalidSql, _OUTSIDE),
     "NESTED_AGGREGATION": (InvalidSql, "Compute the inner aggregate in a subquery."),
     "MISSING_OVER": (InvalidSql, "Write OVER (ORDER BY ...) behind it."),
     "MISMATCHED_COLUMN_ALIASES": (InvalidSql, "Give as many aliases as there are columns."),
@@ -109,7 +110,11 @@ _LOCATED = (InvalidSql, "Change the statement at the place shown.")
 _REMEDIES = (
     (re.compile("mismatched input 'OFFSET'"), "Write OFFSET before LIMIT: OFFSET 20 LIMIT 10."),
     (re.compile("Unknown resolvedType: INTERVAL"), "Write the unit after the number: INTERVAL '7' DAY."),
-    (re.compile(r"Cannot apply operator: (?=.* \+ )(?:.* )?varchar"), "Join texts with ||, or concat(a, b)."),
+    (
+        re.compile(r"Cannot apply operator: (?!.*\b(?:date|time|timestamp|interval)\b)(?=.* \+ )(?:.* )?varchar"),
+        "Join texts with ||, or concat(a, b).",
+    ),
+    (re.compile("GROUP BY clause cannot"), "Group by columns without aggregates; compute windows in a subquery."),
 )
 _NAMES = (
     re.compile(r"(?:Table|View) '(.+?)' does not exist"),
