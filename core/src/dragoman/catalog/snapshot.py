@@ -203,7 +203,9 @@ class Snapshot:
         """
         parts = parse_name(column, self.dialect.lexicon) or (Part(column),)
         found = [
-            table for table in self.visible if any(parts[-1].names(each.name, self.dialect) for each in table.columns)
+            table
+            for table in self._by_column.get(parts[-1].text.lower(), ())
+            if any(parts[-1].names(each.name, self.dialect) for each in table.columns)
         ]
         joined = tuple(joined)
         near = {other for each in joined for other in self.graph.neighbours(each)}
@@ -211,6 +213,14 @@ class Snapshot:
         linked = [table for table in found if table.relation in near]
         best = linked or [table for table in found if _key(table) in beside] or found
         return [table.relation for table in best]
+
+    @cached_property
+    def _by_column(self) -> dict[str, list[Table]]:
+        found: dict[str, list[Table]] = {}
+        for table in self.visible:
+            for name in {column.name.lower() for column in table.columns}:
+                found.setdefault(name, []).append(table)
+        return found
 
     def _find_named(self, parts: Sequence[Part]) -> Iterator[Table]:
         for table in self._by_name.get(parts[-1].text.lower(), ()):
