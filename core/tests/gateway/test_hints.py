@@ -126,6 +126,12 @@ async def test_markdown_s_fence_is_named(gateway: Gateway):
         ("SELECT main.orders.total FROM customers c", '"orders" is not in FROM: join it. find_join_path shows how.'),
         ("SELECT total FROM customers", '"orders" has this column: join it. find_join_path shows how.'),
         ("SELECT c.total FROM customers c", '"orders" has this column: join it. find_join_path shows how.'),
+        (
+            "SELECT o.name FROM orders o JOIN customers c ON true",
+            '"customers" has this column, but not here: write its',
+        ),
+        ("SELECT status FROM (SELECT id FROM orders) t", '"orders" has this column, but not here: write its alias'),
+        ("SELECT totl FROM orders", 'Did you mean "total"?'),
         ("SELECT strange FROM customers", ""),
         ('SELECT "orders.total" FROM customers', ""),
         (

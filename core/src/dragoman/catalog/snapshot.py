@@ -198,8 +198,8 @@ class Snapshot:
     def relations_with(self, column: str, joined: Iterable[Relation]) -> list[Relation]:
         """Return the relations that have a column of this name, as in SQL.
 
-        If keys join some of them to the relations of `joined`, return only these; else those in the same schemas, if
-        there are any.
+        If some of them are among `joined`, return only these; else those that keys join to them, or those in the same
+        schemas.
         """
         parts = parse_name(column, self.dialect.lexicon) or (Part(column),)
         found = [
@@ -210,7 +210,8 @@ class Snapshot:
         joined = tuple(joined)
         near = {other for each in joined for other in self.graph.neighbours(each)}
         beside = {_key(self.by_relation[each]) for each in joined if each in self.by_relation}
-        linked = [table for table in found if table.relation in near]
+        own = [table for table in found if table.relation in joined]
+        linked = own or [table for table in found if table.relation in near]
         best = linked or [table for table in found if _key(table) in beside] or found
         return [table.relation for table in best]
 

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from dragoman.catalog import Catalog, Namespace, did_you_mean
 from dragoman.errors import ColumnNotFound, DialectError, DragomanError, NotFound, SchemaNotFound, TableNotFound
-from dragoman.gateway.hints import PATIENCE, does_not_parse, explain_column, find_elsewhere, find_slip
+from dragoman.gateway.hints import PATIENCE, SHOWN, does_not_parse, explain_column, find_column, find_slip
 from dragoman.gateway.tasks import Fatal
 from dragoman.model import Database, Relation
 from dragoman.plugins import Plugins
@@ -25,7 +25,6 @@ from dragoman.words import with_article
 T = TypeVar("T")
 Named = Callable[[], Awaitable[Sequence[Relation]]]
 
-SHOWN = 3
 _CLOSED = "The database's own catalog is not shown to you. Use list_tables, describe_table and search_catalog."
 _log = logging.getLogger(__name__)
 
@@ -174,19 +173,13 @@ async def _check_schema(relation: Relation, catalog: Catalog, namespace: Namespa
 
 
 async def _find_meant(error: NotFound, catalog: Catalog, named: Named) -> str:
-    """Return what was meant by a name that was not found; empty if the catalog cannot be read: the error matters more.
-
-    These are near names, or else the relations that have a column of this name.
-    """
-    name = error.identifier or ""
+    """Return what was meant by a name that was not found; empty if unknown. No error of the catalog takes its place."""
     try:
         async with asyncio.timeout(PATIENCE):
             if isinstance(error, TableNotFound):
-                return did_you_mean((await catalog.near_relations(name))[:SHOWN])
+                return did_you_mean((await catalog.near_relations(error.identifier or ""))[:SHOWN])
             if isinstance(error, ColumnNotFound):
-                known = await _find_known(catalog, named)
-                near = await catalog.near_columns(name, known)
-                return did_you_mean(near[:SHOWN]) or await find_elsewhere(error, catalog, known)
+                return await find_column(error, catalog, await _find_known(catalog, named))
     except (DragomanError, TimeoutError):
         pass
     return ""

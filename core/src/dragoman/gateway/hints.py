@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final
 
-from dragoman.catalog import Catalog, Snapshot, quote_name
+from dragoman.catalog import Catalog, Snapshot, did_you_mean, quote_name
 from dragoman.dialect import Dialect
 from dragoman.errors import ColumnNotFound, DragomanError, InvalidSql, UnsafeSql
 from dragoman.gateway.offload import Offload
@@ -20,6 +20,8 @@ SOURCES: Final = ("postgres", "sqlite", "duckdb", "trino", "tsql", "mysql", "sno
 """The SQLs that are tried, as `from_dialect` names them: those whose translation is tested come first."""
 FEW: Final = 3
 """The most relations that are named as having a column."""
+SHOWN: Final = 3
+"""The most near names that are shown."""
 LONGEST: Final = 2000
 """The most characters of a statement that is tried. An agent's first attempts are short."""
 PATIENCE: Final = 2.0
@@ -154,17 +156,21 @@ def _find_name(snapshot: Snapshot, word: str) -> str | None:
     return next((name for name in columns if name.lower() == word), None)
 
 
-async def find_elsewhere(error: ColumnNotFound, catalog: Catalog, relations: Sequence[Relation]) -> str:
-    """Return where a column is that the given relations do not have; empty if it is nowhere, or in many places."""
-    snapshot = await catalog.snapshot()
+async def find_column(error: ColumnNotFound, catalog: Catalog, relations: Sequence[Relation]) -> str:
+    """Return what was meant by a column that a statement over these relations does not find; empty if that is unknown.
+
+    These are near names, or the relations that have a column of this name.
+    """
+    name, snapshot = error.identifier or "", await catalog.snapshot()
     # In a thread: 10,000 relations may have 500,000 columns, which are sorted by name at the first time.
-    having = await asyncio.to_thread(snapshot.relations_with, error.identifier or "", relations)
-    if not 0 < len(having) <= FEW:
-        return ""
-    names = [quote_name(snapshot.namespace.name(each)) for each in having]
-    which = (
-        f"{names[0]} has this column: join it." if len(names) == 1 else f"Join one of {', '.join(names)} to have it."
-    )
+    having = await asyncio.to_thread(snapshot.relations_with, name, relations)
+    names = [quote_name(snapshot.namespace.name(each)) for each in having[: FEW + 1]]
+    if any(each in relations for each in having):
+        return f"{names[0]} has this column, but not here: write its alias before it, or select it in the subquery."
+    near = await catalog.near_columns(name, relations) if relations or not having else []
+    if near or not 0 < len(names) <= FEW:
+        return did_you_mean(near[:SHOWN])
+    which = f"{names[0]} has this column: join it." if len(names) == 1 else f"Join one of {', '.join(names)}."
     return f"{which} find_join_path shows how."
 
 

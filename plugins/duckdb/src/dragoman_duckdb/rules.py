@@ -101,7 +101,7 @@ RULES = Rules(
         **dict.fromkeys(("str_to_date", "to_date", "date_parse"), "strptime(x, '%Y-%m-%d')"),
         **dict.fromkeys(("charindex", "locate"), "instr(x, 'part')"),
         **dict.fromkeys(("dateadd", "adddate"), "x + INTERVAL 1 DAY"),
-        "timestampdiff": "date_diff('day', a, b)",
+        "timestampdiff": "date_diff('day', earlier, later)",
         "curdate": "current_date",
         "iif": "IF(condition, a, b)",
         "convert": "CAST(x AS type)",

@@ -39,7 +39,7 @@ RULES = Rules(
         **dict.fromkeys(("now", "getdate", "sysdate"), "CURRENT_TIMESTAMP, or datetime('now')"),
         **dict.fromkeys(("nvl", "isnull"), "ifnull(a, b)"),
         **dict.fromkeys(("extract", "date_part", "year"), "strftime('%Y', x)"),
-        **dict.fromkeys(("datediff", "date_diff", "timestampdiff"), "julianday(b) - julianday(a)"),
+        **dict.fromkeys(("datediff", "date_diff", "timestampdiff"), "julianday(later) - julianday(earlier)"),
         **dict.fromkeys(("dateadd", "date_add", "adddate"), "date(x, '+1 day')"),
         **dict.fromkeys(("left", "right"), "substr(x, 1, 3), or substr(x, -3) for the end,"),
         **dict.fromkeys(("charindex", "locate", "strpos"), "instr(x, 'part')"),
