@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Self
@@ -195,7 +195,7 @@ class Snapshot:
         names = (column.name for table in wanted or self.visible for column in table.columns)
         return [self.dialect.quote(column) for column in near(parts[-1].text, names)]
 
-    def relations_with(self, column: str, joined: Iterable[Relation]) -> list[Relation]:
+    def relations_with(self, column: str, joined: Collection[Relation]) -> list[Relation]:
         """Return the relations that have a column of this name, as in SQL.
 
         If some of them are among `joined`, return only these; else those that keys join to them, or those in the same
@@ -207,13 +207,20 @@ class Snapshot:
             for table in self._by_column.get(parts[-1].text.lower(), ())
             if any(parts[-1].names(each.name, self.dialect) for each in table.columns)
         ]
-        joined = tuple(joined)
         near = {other for each in joined for other in self.graph.neighbours(each)}
         beside = {_key(self.by_relation[each]) for each in joined if each in self.by_relation}
-        own = [table for table in found if table.relation in joined]
-        linked = own or [table for table in found if table.relation in near]
-        best = linked or [table for table in found if _key(table) in beside] or found
-        return [table.relation for table in best]
+        preferred = (
+            [table for table in found if table.relation in joined],
+            [table for table in found if table.relation in near],
+            [table for table in found if _key(table) in beside],
+        )
+        return [table.relation for table in next(filter(None, preferred), found)]
+
+    def find_word(self, word: str) -> str | None:
+        """Return the name of a relation, or else of a column, that is this word in lower case, as it is stored."""
+        relations = (table.relation.name for table in self._by_name.get(word, ()) if not table.system)
+        columns = (column.name for table in self._by_column.get(word, ()) for column in table.columns)
+        return next(itertools.chain(relations, (name for name in columns if name.lower() == word)), None)
 
     @cached_property
     def _by_column(self) -> dict[str, list[Table]]:

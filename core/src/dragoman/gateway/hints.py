@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final
 
-from dragoman.catalog import Catalog, Snapshot, did_you_mean, quote_name
+from dragoman.catalog import Catalog, did_you_mean, quote_name
 from dragoman.dialect import Dialect
 from dragoman.errors import ColumnNotFound, DragomanError, InvalidSql, UnsafeSql
 from dragoman.gateway.offload import Offload
@@ -96,7 +96,7 @@ async def _name_keyword(error: InvalidSql, sql: str, catalog: Catalog) -> Dragom
             if found not in snapshot.dialect.reserved:
                 return None
             # In a thread: 10,000 relations may have 500,000 columns, which are sorted by name at the first time.
-            stored = await asyncio.to_thread(_find_name, snapshot, found)
+            stored = await asyncio.to_thread(snapshot.find_word, found)
     except (DragomanError, TimeoutError):
         return None
     if stored is None:
@@ -145,15 +145,6 @@ def _find_word(error: DragomanError, sql: str) -> str | None:
     """Return the word of a statement at which it does not parse, in lower case."""
     at = _WORD.match(sql, error.offset) if error.offset is not None else _NEAR.search(error.message)
     return at[1].lower() if at else None
-
-
-def _find_name(snapshot: Snapshot, word: str) -> str | None:
-    """Return the name of a visible relation or column that is this word, as it is stored."""
-    for table in snapshot.visible:
-        if table.relation.name.lower() == word:
-            return table.relation.name
-    columns = (column.name for table in snapshot.visible for column in table.columns)
-    return next((name for name in columns if name.lower() == word), None)
 
 
 async def find_column(error: ColumnNotFound, catalog: Catalog, relations: Sequence[Relation]) -> str:
