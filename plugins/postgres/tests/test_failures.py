@@ -131,6 +131,7 @@ HABITS = [
     ("SELECT count(*) FROM customers GROUP BY count(*)", "Group by columns without aggregates."),
     ("SELECT id FROM customers WHERE count(*) > 1", "Filter groups with HAVING."),
     ("SELECT id FROM customers WHERE rank() OVER () = 1", "Compute it in a subquery"),
+    ("SELECT * FROM pg_catalog.pg_tables TABLESAMPLE system (1)", "Write ORDER BY random()"),
     ("SELECT sum(count(*)) FROM customers", "Compute the inner aggregate in a subquery."),
     ("SELECT id FROM customers LIMIT 5, 10", "Write LIMIT 10 OFFSET 5."),
     ("SELECT median(id) FROM customers", "Write percentile_cont(0.5) WITHIN GROUP (ORDER BY x) instead."),

@@ -44,7 +44,8 @@ def to_read(part: ConfinedRelation, table: Table, dialect: Dialect) -> ConfinedR
     """Return what statements read in place of a relation. None: the relation, or the dialect cannot confine callers."""
     if dialect.confine is None or (len(part.columns) == len(table.columns) and not part.expressions):
         return None
-    return part
+    stored = {column.name for column in part.columns if column.expression is None}
+    return replace(part, key=table.primary_key) if stored.issuperset(table.primary_key) else part
 
 
 class Part(NamedTuple):

@@ -48,11 +48,15 @@ class ConfinedColumn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfinedRelation:
-    """What callers have of a relation: these columns, in the rows where `filter` holds. None: in every row."""
+    """What callers have of a relation: these columns, in the rows where `filter` holds. None: in every row.
+
+    `key`: the columns of its primary key, if callers have all of them as they are stored.
+    """
 
     relation: Relation
     columns: tuple[ConfinedColumn, ...]
     filter: Expression | None = None
+    key: tuple[str, ...] = ()
 
     @property
     def whole(self) -> bool:

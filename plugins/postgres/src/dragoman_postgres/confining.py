@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
 from dragoman import Confined, ConfinedRelation, Expression, NamedPart, Statement, Unsupported
 
+from dragoman_postgres.fitting import Edit, fit
 from dragoman_postgres.reading import in_characters, walk
 from dragoman_postgres.spelling import quote
 
@@ -47,7 +48,7 @@ def confine(statement: Statement, named: Sequence[NamedPart]) -> Confined:
     found = [(places(var.get("location")), var) for var in walk(statement.text).variables]
     own = max((int(token.text[1:]) for token in statement.tokens if token.kind == "parameter"), default=0)
     spliced = [(offset, var, parts[offset]) for offset, var in found if offset is not None and offset in parts]
-    return _Splicing(statement, own).splice(sorted(spliced, key=lambda each: each[0]))
+    return _Splicing(statement, own).splice(spliced, fit(statement, parts))
 
 
 @lru_cache(maxsize=1024)
@@ -80,16 +81,23 @@ class _Splicing:
         self._done = 0
         self._replaced: list[tuple[int, int, int]] = []
 
-    def splice(self, places: Sequence[tuple[int, Mapping[str, Any], ConfinedRelation]]) -> Confined:
-        """Return the statement with a part at each place."""
-        for offset, var, part in places:
-            start, end, before = self._span(offset)
-            alias = "" if "alias" in var else f" AS {quote(var['relname'])}"
-            if not var.get("inh"):
-                raise Unsupported(f"ONLY {part.relation.name} cannot be read: you see a part of it.")
-            self._replace(start, end, f"{before}{self._part(part)}{alias}")
+    def splice(
+        self, places: Iterable[tuple[int, Mapping[str, Any], ConfinedRelation]], edits: Iterable[Edit]
+    ) -> Confined:
+        """Return the statement with a part at each place, and the edits that let its names mean columns of parts."""
+        for edit in sorted([*edits, *(self._edit(*place) for place in places)]):
+            self._replace(edit)
         self._text += self._statement.text[self._done :]
         return self._with_members() if self._members else self._finish()
+
+    def _edit(self, offset: int, var: Mapping[str, Any], part: ConfinedRelation) -> Edit:
+        if not var.get("inh"):
+            raise Unsupported(
+                f"ONLY {part.relation.name} cannot be read: you see a part of it.", suggestion="Leave ONLY out."
+            )
+        start, end, before = self._span(offset)
+        alias = "" if "alias" in var else f" AS {quote(var['relname'])}"
+        return Edit(start, end, f"{before}{self._part(part)}{alias}")
 
     def _finish(self) -> Confined:
         return Confined(self._text, tuple(self._parameters), tuple(self._replaced))
@@ -115,10 +123,10 @@ class _Splicing:
             return tokens[index - 1].start, tokens[last].end, "SELECT * FROM "
         return offset, tokens[last].end, ""
 
-    def _replace(self, start: int, end: int, text: str) -> None:
-        self._text += self._statement.text[self._done : start] + text
-        self._done = end
-        self._replaced.append((start, end, len(text)))
+    def _replace(self, edit: Edit) -> None:
+        self._text += self._statement.text[self._done : edit.start] + edit.text
+        self._done = edit.end
+        self._replaced.append((edit.start, edit.end, len(edit.text)))
 
     def _part(self, part: ConfinedRelation) -> str:
         for expression in part.expressions:

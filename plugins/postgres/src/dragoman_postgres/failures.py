@@ -124,6 +124,10 @@ _REMEDIES = (
     ),
     (re.compile("aggregate functions are not allowed in WHERE"), "Filter groups with HAVING."),
     (re.compile("aggregate functions are not allowed in GROUP BY"), "Group by columns without aggregates."),
+    (
+        re.compile("TABLESAMPLE clause can only be applied to"),
+        "Write ORDER BY random() LIMIT n: this is a view, or a table of which you see a part.",
+    ),
     (re.compile("window functions are not allowed in"), "Compute it in a subquery, and use it outside."),
     (re.compile("aggregate function calls cannot be nested"), "Compute the inner aggregate in a subquery."),
     (

@@ -1,0 +1,180 @@
+"""Fits the column names of a statement to the parts that replace its relations.
+
+A part is a subquery. So its columns may have no schema in front, and its key does not stand for its other columns in
+GROUP BY, as a table's primary key does. Edits of the statement make up for both.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from dragoman import ConfinedRelation, Statement
+
+from dragoman_postgres.reading import in_characters, parse
+from dragoman_postgres.spelling import quote
+
+Node = dict[str, Any]
+
+_OBJECT: type[Any] = dict
+_ARRAY: type[Any] = list
+_STAR = "*"
+_OF_GROUPS = ("targetList", "havingClause", "sortClause", "windowClause", "distinctClause")
+"""The clauses that may read only what GROUP BY names."""
+_CALLS = frozenset({"FuncCall", "JsonArrayAgg", "JsonObjectAgg"})
+_COMPARABLE = re.compile(
+    r"(smallint|integer|bigint|numeric|real|double precision|float[48]|boolean|text|varchar|char|uuid|date|interval"
+    r"|(time|timestamp)(tz)?|jsonb)(\(\d+(,\d+)?\))?"
+)
+"""Types of the system that GROUP BY takes."""
+
+
+class Edit(NamedTuple):
+    """The text that replaces the characters of a statement from `start` to `end`."""
+
+    start: int
+    end: int
+    text: str
+
+
+class _Source(NamedTuple):
+    """A part in FROM: the name that stands before its columns, and the schema that may stand before the name."""
+
+    part: ConfinedRelation
+    name: str
+    schema: str | None
+
+
+def fit(statement: Statement, parts: Mapping[int | None, ConfinedRelation]) -> Iterator[Edit]:
+    """Yield the edits of a statement. `parts`: by the places of the relations that they replace."""
+    places = in_characters(statement.text)
+    nodes = [*_walk(parse(statement.text))]
+    sources = {
+        var["location"]: _Source(part, *_name(var))
+        for var in _find(nodes, "RangeVar")
+        if (part := parts.get(places(var["location"]))) and "colnames" not in var.get("alias", {})
+    }
+    for select in (node for node in nodes if "groupClause" in node):
+        for location, columns in _complete_groups(select, sources):
+            yield Edit(places(location) or 0, places(location) or 0, columns)
+    for location in _find_qualified(nodes, sources):
+        yield from _remove_schema(statement, places(location) or 0)
+
+
+def _walk(tree: Any, leaving_out: frozenset[str] = frozenset()) -> Iterator[Node]:
+    """Yield the nodes of a tree, without those below keys that are left out."""
+    waiting = [tree]
+    while waiting:
+        node = waiting.pop()
+        if type(node) is _OBJECT:
+            yield node
+            waiting += [value for key, value in node.items() if key not in leaving_out]
+        elif type(node) is _ARRAY:
+            waiting += node
+
+
+def _find(nodes: Iterable[Node], kind: str) -> Iterator[Node]:
+    return (node[kind] for node in nodes if kind in node)
+
+
+def _name(var: Node) -> tuple[str, str | None]:
+    if "alias" in var:
+        return var["alias"]["aliasname"], None
+    return var["relname"], var.get("schemaname")
+
+
+def _fields(column: Node) -> list[str]:
+    return [field["String"]["sval"] if "String" in field else _STAR for field in column["fields"]]
+
+
+def _complete_groups(select: Node, sources: Mapping[int, _Source]) -> Iterator[tuple[int, str]]:
+    """Yield the places of keys in GROUP BY, and the other columns of the same part to write in front of them.
+
+    Rows with one key agree in all columns, so more columns divide no group.
+    """
+    if any("GroupingSet" in item for item in select["groupClause"]):
+        return
+    for source in _list_sources(select, sources):
+        if key := _find_key(source, select):
+            columns = (f"{quote(source.name)}.{quote(column)}, " for column in _read_after(source, select))
+            yield key[0], "".join(columns)
+
+
+def _list_sources(select: Node, sources: Mapping[int, _Source]) -> list[_Source]:
+    """Return the parts whose columns a SELECT sees: the alias of a join hides the names in it."""
+    found: list[_Source] = []
+    waiting: list[Node] = [*select.get("fromClause", ())]
+    while waiting:
+        item = waiting.pop()
+        if "RangeVar" in item and item["RangeVar"]["location"] in sources:
+            found.append(sources[item["RangeVar"]["location"]])
+        elif "JoinExpr" in item and "alias" not in item["JoinExpr"]:
+            waiting += (item["JoinExpr"]["larg"], item["JoinExpr"]["rarg"])
+    return found
+
+
+def _find_key(source: _Source, select: Node) -> list[int]:
+    """Return the locations of a part's key in GROUP BY; none if it has no key, or GROUP BY does not name all of it."""
+    named = {_column(source, each, select): each["location"] for each in _find(select["groupClause"], "ColumnRef")}
+    return [named[name] for name in source.part.key] if named.keys() >= {*source.part.key} else []
+
+
+def _column(source: _Source, column: Node, select: Node) -> str | None:
+    """Return the column of a part that a name means, which must be one of its columns if nothing stands before it."""
+    *before, name = _fields(column)
+    if before:
+        return name if before in ([source.name], [source.schema, source.name]) else None
+    return None if _is_merged(name, select) else name
+
+
+def _is_merged(name: str, select: Node) -> bool:
+    """Return whether a join of several columns may make one of this name, so that it is not the part's own."""
+    for join in _find(_walk(select["fromClause"]), "JoinExpr"):
+        using = [each["String"]["sval"] for each in join.get("usingClause", ())]
+        if join.get("isNatural") or (name in using and len(using) > 1):
+            return True
+    return False
+
+
+def _read_after(source: _Source, select: Node) -> list[str]:
+    """Return the columns of a part that clauses after GROUP BY may read, without its key.
+
+    A call may be that of an aggregate, which also reads columns of types that GROUP BY does not take.
+    """
+    clauses = [select[name] for name in _OF_GROUPS if name in select]
+    plain = _names(source, _find(_walk(clauses, _CALLS), "ColumnRef"))
+    called = _names(source, _find(_walk(clauses), "ColumnRef"))
+    return [
+        each.name
+        for each in source.part.columns
+        if each.name not in source.part.key
+        and ({each.name, _STAR} & plain or (each.name in called and _COMPARABLE.fullmatch(each.type)))
+    ]
+
+
+def _names(source: _Source, columns: Iterable[Node]) -> set[str]:
+    """Return the names that may mean columns of a part."""
+    fields = map(_fields, columns)
+    return {name for *before, name in fields if before in ([], [source.name], [source.schema, source.name])}
+
+
+def _find_qualified(nodes: list[Node], sources: Mapping[int, _Source]) -> Iterator[int]:
+    """Yield the locations of columns such as sales.orders.id, if orders means nothing else in the statement."""
+    schemas = {source.name: source.schema for source in sources.values() if source.schema}
+    taken = {node["aliasname"] for node in nodes if "aliasname" in node}
+    taken |= {
+        var["relname"] for var in _find(nodes, "RangeVar") if var.get("schemaname") != schemas.get(var["relname"])
+    }
+    for column in _find(nodes, "ColumnRef"):
+        schema, name = _fields(column)[:2] if len(column["fields"]) == 3 else ("", "")
+        if schema and schemas.get(name) == schema and name not in taken:
+            yield column["location"]
+
+
+def _remove_schema(statement: Statement, start: int) -> Iterator[Edit]:
+    """Yield the edit that removes a name and the dot behind it."""
+    index = next(place for place, token in enumerate(statement.tokens) if token.start == start)
+    dot, name = statement.tokens[index + 1 : index + 3]
+    if dot.text == ".":
+        yield Edit(start, name.start, "")
