@@ -412,3 +412,12 @@ async def test_a_mask_reads_no_relation(database):
         with pytest.raises(ConfigurationError, match="may read only the table's own columns"):
             async with opened(database, masks={"note": expression}):
                 pass
+
+
+async def test_a_late_query_of_a_filtered_table_is_told_that_it_has_no_indexes(database):
+    slow = "SELECT count(*) FROM sales.orders, generate_series(1, 1000000) a, generate_series(1, 1000000) b"
+    for grant, told in (({"filter": "true"}, True), ({"masks": {"note": "null"}}, False)):
+        async with opened(replace(database, timeout=0.2), **grant) as gateway:
+            error = (await ask(Toolbox(gateway), "execute_query", sql=slow))["error"]
+            assert error["code"] == "QUERY_TIMEOUT"
+            assert ("without its indexes" in error["suggestion"]) is told
