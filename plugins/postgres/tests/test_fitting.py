@@ -53,6 +53,7 @@ SELECT $$ü$$ || people.name FROM people GROUP BY people.id ORDER BY people.id
 """
 QUALIFIED = """
 SELECT public.people.name FROM public.people ORDER BY public.people.id
+SELECT public.people.name FROM people, bills b GROUP BY public.people.id ORDER BY public.people.id
 SELECT public.bills.* FROM public.bills, public.people WHERE public.people.id = person ORDER BY public.bills.id
 SELECT public . "people" . name, 'ü' FROM public.people WHERE "public".people.id = 1
 SELECT (SELECT max(total) FROM public.bills WHERE public.bills.person = public.people.id) FROM public.people ORDER BY id
@@ -67,6 +68,7 @@ SELECT p.name, count(*) FROM people p GROUP BY GROUPING SETS ((p.id), ())
 SELECT public.people.id FROM public.people p
 SELECT (SELECT public.people.name FROM bills AS people LIMIT 1) FROM public.people p
 SELECT public.bills.id FROM public.people
+SELECT public.p.id FROM people p
 """
 
 

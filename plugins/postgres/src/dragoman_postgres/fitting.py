@@ -7,6 +7,7 @@ GROUP BY, as a table's primary key does. Edits of the statement make up for both
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -51,7 +52,7 @@ def fit(statement: Statement, parts: Mapping[int | None, ConfinedRelation]) -> I
     places = in_characters(statement.text)
     nodes = [*_walk(parse(statement.text))]
     sources = {
-        var["location"]: _Source(part, *_name(var))
+        var["location"]: _source(var, part)
         for var in _find(nodes, "RangeVar")
         if (part := parts.get(places(var["location"]))) and "colnames" not in var.get("alias", {})
     }
@@ -78,10 +79,10 @@ def _find(nodes: Iterable[Node], kind: str) -> Iterator[Node]:
     return (node[kind] for node in nodes if kind in node)
 
 
-def _name(var: Node) -> tuple[str, str | None]:
+def _source(var: Node, part: ConfinedRelation) -> _Source:
     if "alias" in var:
-        return var["alias"]["aliasname"], None
-    return var["relname"], var.get("schemaname")
+        return _Source(part, var["alias"]["aliasname"], None)
+    return _Source(part, var["relname"], part.relation.schema)
 
 
 def _fields(column: Node) -> list[str]:
@@ -161,14 +162,16 @@ def _names(source: _Source, columns: Iterable[Node]) -> set[str]:
 
 def _find_qualified(nodes: list[Node], sources: Mapping[int, _Source]) -> Iterator[int]:
     """Yield the locations of columns such as sales.orders.id, if orders means nothing else in the statement."""
-    schemas = {source.name: source.schema for source in sources.values() if source.schema}
-    taken = {node["aliasname"] for node in nodes if "aliasname" in node}
-    taken |= {
-        var["relname"] for var in _find(nodes, "RangeVar") if var.get("schemaname") != schemas.get(var["relname"])
-    }
+    meant: dict[str, set[str | None]] = defaultdict(set)
+    for var in _find(nodes, "RangeVar"):
+        if "alias" not in var:
+            source = sources.get(var["location"])
+            meant[var["relname"]].add(source.schema if source else None)
+    for alias in (node["aliasname"] for node in nodes if "aliasname" in node):
+        meant[alias].add(None)
     for column in _find(nodes, "ColumnRef"):
         schema, name = _fields(column)[:2] if len(column["fields"]) == 3 else ("", "")
-        if schema and schemas.get(name) == schema and name not in taken:
+        if schema and meant.get(name) == {schema}:
             yield column["location"]
 
 
