@@ -321,3 +321,15 @@ async def test_relations_outside_the_configured_schemas_are_refused(
 async def test_all_trees_are_searched_once_and_not_for_each_object_that_is_reached(admin: asyncpg.Connection):
     plan = await admin.fetch(f"EXPLAIN {REACHED}", [], False, ["public"], *([[]] * 9))
     assert any(line.strip() == "CTE returned" for (line,) in plan)
+
+
+@pytest.mark.anyio
+async def test_a_view_of_thousands_of_calls_keeps_no_statement_waiting(server: Server, admin: asyncpg.Connection):
+    columns = ", ".join(f"abs(a) + abs(a) + abs(a) AS c{number}" for number in range(1600))
+    await admin.execute(f"CREATE TABLE narrow (a integer); CREATE VIEW wide AS SELECT {columns} FROM narrow")
+    database = server.configure(await admin.fetchval("SELECT current_database()"))
+    try:
+        async with Gateway.open([database]) as gateway:
+            assert (await gateway.query(database.name, "SELECT count(c1) FROM wide")).rows == [[0]]
+    finally:
+        await admin.execute("DROP VIEW wide; DROP TABLE narrow")

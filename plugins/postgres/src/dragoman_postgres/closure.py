@@ -32,12 +32,12 @@ SELECT EXISTS (SELECT FROM pg_proc p JOIN pg_language l ON l.oid = p.prolang
 # Functions of the system that act, and those that run or build what is given as text.
 _RISKY = "p.oid < 16384 AND (p.provolatile = 'v' AND p.proname <> ALL ($1::name[]) OR p.proname LIKE ANY ($2::text[]))"
 CALLING = f"""
-SELECT t.class::oid AS class, t.oid, bool_or({_RISKY} OR t.tree ~ ':commandType [^1]') AS acts,
+SELECT t.class::oid AS class, t.oid, bool_or({_RISKY} OR t.writes) AS acts,
   bool_or(p.proname ~ '^(jsonb?_)?populate_record') AS populates
-FROM ({_TREES}) AS t
+FROM (SELECT *, tree ~ ':commandType [^1]' AS writes FROM ({_TREES}) AS t OFFSET 0) AS t
 CROSS JOIN LATERAL regexp_matches(t.tree, ':(?:funcid|opfuncid|aggfnoid|winfnoid) ([0-9]+)', 'g') AS f (id)
 JOIN pg_proc p ON p.oid = f.id[1]::oid
-GROUP BY 1, 2 HAVING bool_or({_RISKY} OR t.tree ~ ':commandType [^1]' OR p.proname ~ '^(jsonb?_)?populate_record')
+GROUP BY 1, 2 HAVING bool_or({_RISKY} OR t.writes OR p.proname ~ '^(jsonb?_)?populate_record')
 """
 """The trees that call acting functions of the system, or that build rows of a type from values.
 
