@@ -55,15 +55,17 @@ LONG: Mapping[str, Sequence[str]] = {
     "json": (
         "(SELECT json_agg(n) FROM generate_series(1, 20000) n)", "(SELECT json_object_agg(n, n) FROM generate_series(1, 20000) n)",
     ),
-    "jsonpath": ("'$[*] ? (@ == $[*])'::jsonpath", "'$.**.**.**.**'::jsonpath"),
+    "jsonpath": ("'$[*] ? (@ == $[*])'::jsonpath", "'$.**.**.**.**'::jsonpath", "'strict $[*] < $[*]'::jsonpath"),
     "tsvector": (
         "(SELECT string_agg(n || ':' || n % 16000 + 1, ' ') FROM generate_series(1, 20000) n)::tsvector",
         "(SELECT string_agg('x:' || n, ' ') FROM generate_series(1, 200) n)::tsvector",
+        "(SELECT string_agg('w' || n % 100 || ':' || n / 100 + 1, ' ') FROM generate_series(0, 25499) n)::tsvector",
     ),
     "tsquery": (
         "(SELECT string_agg(n::text, ' | ') FROM generate_series(1, 5000) n)::tsquery",
         "(SELECT string_agg(n::text, ' & ') FROM generate_series(1, 5000) n)::tsquery",
         "(SELECT string_agg('x', ' <-> ') FROM generate_series(1, 2000) n)::tsquery",
+        "(SELECT string_agg('w' || n, ' & ') FROM generate_series(0, 99) n)::tsquery",
     ),
     "path": (
         "(SELECT '[' || string_agg(format('(%s,%s)', n, n % 7), ',') || ']' FROM generate_series(1, 20000) n)::path",
@@ -83,7 +85,10 @@ LONG: Mapping[str, Sequence[str]] = {
     "lquery": ("(SELECT string_agg('*.a', '.') FROM generate_series(1, 12) n)::lquery", "('*.a.*.a.*.a.*.a.*.b')::lquery"),
     "ltree[]": ("array(SELECT ('a.b' || n)::ltree FROM generate_series(1, 20000) n)",),
     "lquery[]": ("array['*.a.*.a.*.a.*.b'::lquery]",),
-    "ltxtquery": ("(SELECT string_agg('x' || n, ' & ') FROM generate_series(1, 5000) n)::ltxtquery",),
+    "ltxtquery": (
+        "(SELECT string_agg('x' || n, ' & ') FROM generate_series(1, 5000) n)::ltxtquery",
+        "(SELECT string_agg('x' || n, ' | ') FROM generate_series(1, 5000) n)::ltxtquery",
+    ),
     "query_int": ("(SELECT string_agg(n::text, '|') FROM generate_series(1, 20000) n)::query_int",),
     "int4multirange": (
         "(SELECT range_agg(int4range(2 * n, 2 * n + 1)) FROM generate_series(1, 20000) n)",

@@ -93,6 +93,44 @@ SELECT ts_match_tt(body, body) FROM docs
 """.strip().splitlines()
 
 
+FEW_FRAGMENTS = """
+SELECT ts_headline(body, to_tsquery('a')), ts_headline('english', body, plainto_tsquery($1)) FROM docs
+SELECT ts_headline('english', body, q), ts_headline(body, q, 'MaxWords=35, MinWords=15') FROM docs, to_tsquery('a') AS q
+SELECT ts_headline('english'::regconfig, body, phraseto_tsquery('a') || to_tsquery('b'), 'MaxFragments=10') FROM docs
+SELECT ts_headline(body, 'a'::tsquery, 'StartSel=<b>, "MaxFragments" = "3", HighlightAll=true') FROM docs
+SELECT ts_headline(data, to_tsquery('a'), 'StartSel="x, y", maxfragments=''99'',MinWords=1') FROM docs
+SELECT ts_headline('english', body, docs.q, '') FROM docs
+SELECT ts_headline('english', 'a', 'a')
+WITH q AS (SELECT to_tsquery('x') AS query) SELECT ts_headline('english', body, query) FROM docs, q
+""".strip().splitlines()
+MANY_FRAGMENTS = """
+SELECT ts_headline(body, to_tsquery('a'), 'MaxFragments=100') FROM docs
+SELECT ts_headline('english', body, to_tsquery('a'), 'MaxFragments=1000000,MaxWords=2,MinWords=1') FROM docs
+SELECT ts_headline('english', body, to_tsquery('a'), 'maxFRAGMENTS = "1000000"') FROM docs
+SELECT ts_headline('english', body, to_tsquery('a'), 'MaxFragments=1, MaxFragments=1000000') FROM docs
+SELECT ts_headline('english', body, to_tsquery('a'), E'"MaxFragments"\\n=\\n1000000') FROM docs
+SELECT ts_headline('english', body, to_tsquery('a'), 'MaxFragments=10''00000') FROM docs
+SELECT ts_headline('english', body, to_tsquery('a'), $1) FROM docs
+SELECT ts_headline('english', body, to_tsquery('a'), 'Max' || 'Fragments=1000000') FROM docs
+SELECT ts_headline(body, to_tsquery('a'), $1) FROM docs
+SELECT ts_headline(body, to_tsquery('a'), options) FROM docs
+SELECT ts_headline(body, to_tsquery('a'), q) FROM docs, repeat('a', 9) AS q
+SELECT ts_headline('a text', to_tsquery('a'), (SELECT 'MaxFragments=1000000'))
+SELECT pg_catalog.ts_headline(body, to_tsquery('a'), 'MaxFragments=1000000'::text) FROM docs
+""".strip().splitlines()
+
+
+@pytest.mark.parametrize("query", FEW_FRAGMENTS)
+def test_a_headline_of_few_fragments_passes(query: str):
+    check_text(DIALECT, query)
+
+
+@pytest.mark.parametrize("query", MANY_FRAGMENTS)
+def test_a_headline_of_fragments_without_limit_is_refused(query: str):
+    with pytest.raises(UnsafeSql):
+        check_text(DIALECT, query)
+
+
 @pytest.mark.parametrize("query", PASS)
 def test_a_query_of_a_short_text_passes(query: str):
     check_text(DIALECT, query)

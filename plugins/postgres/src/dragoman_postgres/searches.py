@@ -31,6 +31,8 @@ _SHORT_CONSTANT = 40
 MAKERS = frozenset("to_tsquery plainto_tsquery phraseto_tsquery websearch_to_tsquery tsquery".split())
 """Functions that build a text search query from a text. A cast to the type reads as a call of its name."""
 SEARCHES = frozenset({"tsquery", "_tsquery"})
+HEADLINE = "ts_headline"
+"""Takes options as its last argument, which must say how many fragments it chooses."""
 NORMALIZERS = frozenset({"normalize", "is_normalized"})
 """Functions that normalize a text; `x IS NFC NORMALIZED` is a call of the second one."""
 _TEXTS = frozenset("text varchar".split())
@@ -170,6 +172,7 @@ class Names:
     def __init__(self) -> None:
         self._known: dict[str, bool] = {}
         self._waiting: list[tuple[Node, Node, int | None]] = []
+        self._queries: list[tuple[Node, int | None]] = []
         self._of_tables: set[str] = set()
 
     def keep(self, name: str, expression: Node | None) -> None:
@@ -195,6 +198,14 @@ class Names:
     def keep_match(self, left: Node, right: Node, offset: int | None) -> None:
         """Record a match of one side with the other, for `find_doubtful`."""
         self._waiting.append((left, right, offset))
+
+    def keep_query(self, expression: Node, offset: int | None) -> None:
+        """Record an argument that is either a query or a text, for `find_texts`."""
+        self._queries.append((expression, offset))
+
+    def find_texts(self) -> list[int | None]:
+        """Return the places of the arguments that may be texts."""
+        return [offset for expression, offset in self._queries if not self._is_no_text(expression)]
 
     def find_doubtful(self) -> list[int | None]:
         """Return the places of the matches that may be between two texts, with a long right one."""

@@ -26,6 +26,7 @@ from dragoman import (
 from dragoman_postgres.rules import load_allowed
 from dragoman_postgres.samples import Samples
 from dragoman_postgres.searches import (
+    HEADLINE,
     LONGEST_NORMALIZED,
     LONGEST_REWRITING,
     LONGEST_SEARCH,
@@ -137,6 +138,8 @@ class Walk:
         self._samples.check()
         for offset in self._searches.find_doubtful():
             self._formed.append(FunctionCall("ts_match_tt", None, offset, "function", (None, None)))
+        for offset in self._searches.find_texts():
+            self._formed.append(FunctionCall(HEADLINE, None, offset, "function", (None, None, None)))
         if self._stars > 0 or not self._samples.columns.isdisjoint(self._samples.rows):
             self._calls.setdefault((WHOLE_ROW, None, "syntax"), None)
 
@@ -260,7 +263,17 @@ class Walk:
         arguments += [None for _ in given[1:]]
         if name in MAKERS and given:
             arguments[-1] = _short(given[-1])
+        if name == HEADLINE and len(given) > 2:
+            arguments[-1] = self._read_options(given, call.get("location"))
         self._formed.append(FunctionCall(name, schema, call.get("location"), "function", tuple(arguments)))
+
+    def _read_options(self, given: list[Node], offset: int | None) -> str | None:
+        """Return the options of a headline. The third of three arguments may be the query, too."""
+        options = _literal(given[-1])
+        if options is None and len(given) == 3:
+            self._searches.keep_query(given[-1], offset)
+            return NO_TEXT
+        return options
 
     def _keep_short(self, name: str, schema: str | None, call: Node) -> None:
         """Record a call with the arguments that are known to be short."""

@@ -13,7 +13,7 @@ from importlib.resources import files
 from dragoman import Form, Rules
 
 from dragoman_postgres.rules.policy import fits, patterns, read_policy, read_substitutes
-from dragoman_postgres.searches import MAKERS, NORMALIZERS
+from dragoman_postgres.searches import HEADLINE, MAKERS, NORMALIZERS
 
 MAJORS = (13, 14, 15, 16, 17, 18)
 """The major versions with a list of their own. Every server is judged by all lists: it cannot call what it lacks."""
@@ -116,6 +116,9 @@ _CONDITION = r"""\[(?:\d+|last\(\)|@?[\w-]+(?::[\w-]+)?(?:\s*=\s*(?:'[^']*'|"[^"
 _STEPS = rf"(?:\.\.(?:/(?!/)|(?=\)?\Z)))*(?:[\w/@*-]|\.(?!\.)|:(?!:)|{_CONDITION}|(?:text|node)\(\))*"
 _OF_NODES = "string|number|boolean|count|sum|name|local-name|normalize-space|string-length"
 _PLAIN_PATH = re.compile(rf"(?=.{{1,200}}\Z)(?!.*//.*//)(?:{_STEPS}|(?:{_OF_NODES})\({_STEPS}\))")
+# Each fragment of a headline is chosen among all places of the text.
+_FRAGMENTS = r"""maxfragments"?\s*=\s*["']?\d{1,2}["']?\s*(?=,|\Z)"""
+_HEADLINE = re.compile(rf"(?:(?!maxfragments).|{_FRAGMENTS})*", re.DOTALL | re.IGNORECASE)
 # Of PostGIS: how many parts each arc or segment gets. Small ones are ended, by the parts that come after them.
 _FEW = re.compile(r"\d{1,3}")
 _STYLE = re.compile(
@@ -141,6 +144,7 @@ def rules() -> Rules:
     forms: dict[str, tuple[Form, ...]] = {
         "ts_rewrite": ((_SHORT, _SHORT, _SHORT),),  # with two arguments, the second is a query given as text
         "ts_match_tt": ((None, _SHORT),),
+        HEADLINE: ((None, None), (None, None, _HEADLINE), (None, None, None, _HEADLINE)),
         **dict.fromkeys(NORMALIZERS, ((_SHORT,), (_SHORT, None))),
         **dict.fromkeys(MAKERS, ((_SHORT,), (None, _SHORT))),
         "current_setting": ((setting,), (setting, None)),
@@ -166,6 +170,7 @@ def rules() -> Rules:
             "is_normalized": "left(the text, 10000) IS NORMALIZED",
             "tsquery": "left(the text, 10000)::tsquery",
             "ts_match_tt": "the_left::tsvector @@ the_right",
+            HEADLINE: "ts_headline('english', the text, the query, 'MaxFragments=10')",
             **dict.fromkeys(("xpath", "xpath_exists"), "a path such as xpath('/a/b[@c=\"x\"]/text()', the text)"),
             "xmlexists": "a path such as xmlexists('/a/b[@c=1]' PASSING the text)",
             "xmltable": "a path such as FROM XMLTABLE('/a/b[1]' PASSING x COLUMNS c text PATH '@c')",
