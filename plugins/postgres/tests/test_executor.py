@@ -32,6 +32,7 @@ from dragoman import (
     WriteDenied,
 )
 from dragoman.testing.asking import ask, failure_of, part_of, value_of
+from dragoman_postgres import pool
 from dragoman_postgres.driver import Connection
 from dragoman_postgres.executor import LARGE, PostgresExecutor
 from dragoman_postgres.failures import translate_errors
@@ -40,6 +41,12 @@ from dragoman_postgres.testing import Server
 
 SLEEP = "SELECT pg_sleep(60)"
 BUSY = "SELECT count(*) FROM pg_stat_activity WHERE state <> 'idle' AND pid <> pg_backend_pid() AND datname = $1"
+
+
+@pytest.fixture
+def lasting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No connection is replaced because it has worked for long."""
+    monkeypatch.setattr(pool, "MOST_WORK", math.inf)
 
 
 async def assert_ended(admin, name):
@@ -128,6 +135,7 @@ async def test_an_answer_never_costs_much_more_memory_than_its_limit(server, dat
     assert int(told) * 1024 < 20_000_000
 
 
+@pytest.mark.usefixtures("lasting")
 async def test_a_statement_whose_answer_was_too_wide_once_is_counted_by_the_server(server, database_name):
     executor = PostgresExecutor(server.configure(database_name, pool_size=1))
     sql = "SELECT repeat('x', $1) FROM generate_series(1, 500)"
@@ -257,6 +265,28 @@ async def test_a_pool_of_five_answers_fifty_callers(server, database_name, admin
     await executor.aclose()
 
 
+async def test_a_connection_that_has_worked_for_long_enough_is_replaced(server, database_name, monkeypatch):
+    """A backend keeps what a query made it read, such as each of a hundred thousand time zones, until it ends."""
+    executor = PostgresExecutor(server.configure(database_name, pool_size=1))
+    monkeypatch.setattr(pool, "WORTH", 0.0)
+    monkeypatch.setattr(pool, "MOST_WORK", math.inf)
+    first = await value_of(executor, "SELECT pg_backend_pid()")
+    assert await value_of(executor, "SELECT pg_backend_pid()") == first
+    monkeypatch.setattr(pool, "MOST_WORK", 0.0)
+    pids = [await value_of(executor, "SELECT pg_backend_pid()") for _ in range(3)]
+    assert len({first, *pids}) == 4
+    await executor.aclose()
+
+
+async def test_a_connection_that_was_costly_works_for_longer(server, database_name, monkeypatch):
+    executor = PostgresExecutor(server.configure(database_name, pool_size=1))
+    monkeypatch.setattr(pool, "MOST_WORK", 0.0)
+    monkeypatch.setattr(pool, "WORTH", math.inf)
+    assert len({await value_of(executor, "SELECT pg_backend_pid()") for _ in range(3)}) == 1
+    await executor.aclose()
+
+
+@pytest.mark.usefixtures("lasting")
 async def test_opening_connects_lazily_and_keeps_one_connection_for_one_caller(server, database_name, admin):
     name = await server.create()
     executor = PostgresExecutor(server.configure(name))
@@ -313,6 +343,7 @@ async def test_waiting_for_a_lock_ends_and_says_so(executor, admin):
     assert "lock" in error.message
 
 
+@pytest.mark.usefixtures("lasting")
 async def test_a_cancelled_statement_ends_in_the_server_and_its_connection_is_used_again(server, database_name, admin):
     executor = PostgresExecutor(server.configure(database_name, pool_size=1))
     pid = await value_of(executor, "SELECT pg_backend_pid()")

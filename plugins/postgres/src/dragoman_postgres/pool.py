@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import itertools
 import re
+import time
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -28,6 +29,14 @@ GRACE: Final = 2.0
 """Seconds that a caller waits for the server to end its work. The slot stays taken until it has ended."""
 MOST_IDLE: Final = 300.0
 """Seconds after which an unused connection is not trusted any more: a firewall or proxy may have dropped it."""
+MOST_WORK = 1.0
+"""Seconds that a connection works in all, before it is replaced.
+
+A backend keeps what it has read until it ends: each time zone, each shape of a row, each plan. A query can name a
+hundred thousand zones in a few seconds, which then take gigabytes.
+"""
+WORTH = 20.0
+"""How many times as long as it took to connect a connection works at least."""
 CANCELLING: Final = 0.5
 """Seconds in which a cancelled statement ends, if the server had begun it."""
 CATALOG_TIMEOUT = 30.0
@@ -41,6 +50,8 @@ _GRANT = "The administrator can grant the roles of database_roles to the one tha
 class Session:
     """A connection, with its prepared statements, the most recently used last. `spent`: it must not be lent again.
 
+    `opening`: the seconds it took to connect; `worked`: those of its loans, counted until the time `since`.
+
     Of a loan: `seconds`, `tags` and `acting` are those of its request; `compiled`: a statement was prepared; `begun`:
     its transaction was; `heard`: the server has answered.
     """
@@ -48,6 +59,9 @@ class Session:
     connection: Connection
     prepared: OrderedDict[Any, Any] = field(default_factory=OrderedDict[Any, Any])
     spent: bool = False
+    opening: float = 0.0
+    worked: float = 0.0
+    since: float = 0.0
     compiled: bool = False
     begun: bool = False
     heard: bool = False
@@ -55,6 +69,16 @@ class Session:
     tags: Mapping[str, str] = field(default_factory=lambda: UNTAGGED)
     acting: Acting | None = None
     _names: Iterator[int] = field(default_factory=itertools.count)
+
+    @property
+    def worn(self) -> bool:
+        """Whether it has worked for so long that a new connection costs little beside that."""
+        return self.worked > max(MOST_WORK, WORTH * self.opening)
+
+    def count_work(self) -> None:
+        """Add the seconds since the last look to those it has worked."""
+        before, self.since = self.since, time.monotonic()
+        self.worked += self.since - before
 
     def new_name(self) -> str:
         """Return a name for a prepared statement that this connection has not used."""
@@ -115,17 +139,21 @@ class Connections(Manager[Session]):
 
     async def open(self, seconds: float) -> Session:
         """Connect. Raises `DragomanError`s."""
+        begun = time.monotonic()
         try:
-            return Session(await self.connector.connect(seconds))
+            connection = await self.connector.connect(seconds)
         except Exception as error:
             raise_translated(error, self._name)
+        opened = time.monotonic()
+        return Session(connection, opening=opened - begun, since=opened)
 
     def is_usable(self, resource: Session) -> bool:
         """Return whether the connection is usable, as far as we know."""
-        return not (resource.spent or resource.connection.is_closed())
+        return not (resource.spent or resource.worn or resource.connection.is_closed())
 
     async def clean(self, resource: Session) -> bool:
         """Roll back what a statement has not rolled back itself; the connection is no use when that fails."""
+        resource.count_work()
         if not resource.begun:
             return self.is_usable(resource)
         # The driver waits for a cancellation on its way before it sends this. A cancellation that came before its
@@ -136,7 +164,7 @@ class Connections(Manager[Session]):
         except asyncio.CancelledError:
             rollback.cancel()
             raise
-        return bool(ended) and rollback.result() and not resource.spent
+        return bool(ended) and rollback.result() and self.is_usable(resource)
 
     async def close(self, resource: Session) -> None:
         """Close the connection, and return once the server has closed it."""
@@ -153,6 +181,7 @@ class Connections(Manager[Session]):
     ) -> None:
         session.seconds, session.tags, session.acting = seconds, tags, acting
         session.compiled = session.begun = session.heard = False
+        session.since = time.monotonic()
         # What a role may not do is told apart from what its statement may not: the beginning is heard.
         if acting is not None or self.connector.pooled or not ahead:
             await self._begin(session)
@@ -208,6 +237,7 @@ class Connections(Manager[Session]):
         await session.connection.leave()
         with translate_errors(self._name):
             session.connection = await self.connector.connect(session.seconds)
+        session.worked, session.since = 0.0, time.monotonic()
         await self._begin_again(session)
 
     async def _begin_again(self, session: Session) -> None:
