@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import random
 import sqlite3
 import threading
@@ -11,11 +12,12 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 import httpx2
 import pytest
-from dragoman import Database, Gateway, Principal, QueryTimeout
+from dragoman import Database, Gateway, Principal, QueryTimeout, ResultNotFound
 from dragoman.auth.tokens import hash_token
 from dragoman.config import Configuration, Results, Server
 from dragoman.config.settings import StaticToken
@@ -243,3 +245,48 @@ async def test_nothing_is_left_of_a_file_whose_caller_was_cancelled(configuratio
         async with asyncio.timeout(30):
             while [path for path in configuration.results.dir.glob("process-*/*") if ".svg" in path.name]:
                 await asyncio.sleep(0)
+
+
+async def test_a_pipe_in_the_place_of_a_file_is_not_opened(configuration):
+    async with opened(configuration) as field:
+        url = await field.export()
+        [path] = (configuration.results.dir or Path()).rglob("*.csv")
+        path.unlink()
+        os.mkfifo(path)
+        assert await field.status(url) == 404
+        with pytest.raises(ResultNotFound):
+            await field.gateway.kept.exports.read("orders", "csv", ADA)
+
+
+LARGE = "SELECT hex(zeroblob(60000)) AS text"
+"""A row of 120,000 characters."""
+
+
+@pytest.mark.parametrize("removal", ["drop", "replace", "export"])
+async def test_a_removed_file_counts_in_its_owners_share_while_it_is_read(configuration, removal):
+    results = replace(configuration.results, max_bytes_per_caller=700_000)
+    async with Gateway.open(replace(configuration, results=results)) as gateway:
+        toolbox = Toolbox(gateway, profile="full")
+
+        async def ask(tool: str, **arguments):
+            return json.loads((await toolbox.call(tool, arguments, principal=ADA)).text)
+
+        async def export():
+            if removal != "export" or not read:
+                await ask("execute_query", sql=LARGE, keep="large")
+            return await ask("export_result", result="large")
+
+        answer, read = dict[str, Any](), []
+        for _ in range(5):
+            answer = await export()
+            if "error" in answer:
+                break
+            query = {key: value for key, [value] in parse_qs(urlsplit(answer["url"]).query).items()}
+            read.append((await gateway.kept.exports.open(query, None))[1])
+            if removal == "drop":
+                await ask("drop_result", result="large")
+        assert answer["error"]["code"] == "BUSY"
+        assert [len(file.read()) for file in read] == [120_008] * len(read)
+        for file in read:
+            file.close()
+        assert "url" in await export()

@@ -140,6 +140,7 @@ class Exports:
                 if await self._gateway.kept.find(exported.kept.name, exported.principal) is not exported.kept:
                     raise missing()
                 file = await asyncio.to_thread(_open, exported.path)
+                self._gateway.kept.lend(file, exported.kept)
                 record.bytes = os.fstat(file.fileno()).st_size
                 return exported, file
         except (DragomanError, OSError):
@@ -206,6 +207,8 @@ def _late(kept: Kept) -> QueryTimeout:
 
 
 def _open(path: Path) -> BinaryIO:
+    if not path.is_file():  # opening a pipe would wait for its writer
+        raise missing()
     return os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC), "rb", buffering=0)
 
 

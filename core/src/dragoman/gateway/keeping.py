@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from dragoman.config import Results
 from dragoman.errors import ConfigurationError, ParameterError, ResultNotFound
@@ -189,6 +189,10 @@ class Keeper:
     async def drop(self, name: str, principal: Principal) -> None:
         """End and remove a caller's result. Raises `ResultNotFound`."""
         await self._store.drop(principal, name)
+
+    def lend(self, file: BinaryIO, kept: Kept) -> None:
+        """Count an open file of a result in its owner's share until it is closed."""
+        self._store.lend(file, kept.owner)
 
     def of(self, principal: Principal) -> tuple[Kept, ...]:
         """Return a caller's results."""
