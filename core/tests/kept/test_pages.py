@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
+from pathlib import Path
+from threading import Event, Thread
 
 import pytest
 from dragoman import Encoded
@@ -94,3 +97,52 @@ def test_a_file_with_other_bytes_is_told_as_damaged(pages):
         pages.path.write_bytes(other)
         with pytest.raises(ResultNotFound, match="damaged"):
             pages.read(0, 10, 1000)
+
+
+MINE, OTHERS = (Encoded.of([row] * 500) for row in (b'["mine"]', b'["hers"]'))
+
+
+def _keep(path: Path, rows: Encoded) -> Pages:
+    pages = Pages(path)
+    pages.add(rows)
+    pages.flush()
+    return pages
+
+
+def _replace(path: Path, work: Callable[[Pages], None]) -> Pages:
+    """Remove a result while a thread works on it, and keep another one, whose file may have the same number."""
+    mine, begun = _keep(path / "mine", MINE), Event()
+
+    def go_on() -> None:
+        try:
+            while True:
+                work(mine)
+                begun.set()
+        except (ResultNotFound, OSError):
+            pass
+
+    thread = Thread(target=go_on)
+    thread.start()
+    begun.wait()
+    mine.close()
+    other = _keep(path / "other", OTHERS)
+    thread.join()
+    return other
+
+
+def test_a_thread_that_reads_a_removed_result_never_reads_another(tmp_path):
+    read = set[str]()
+    for _ in range(200):
+        _replace(tmp_path, lambda mine: read.update(row for rows in mine.batches() for [row] in rows)).close()
+    assert read == {"mine"}
+
+
+def test_a_thread_that_writes_a_removed_result_never_writes_into_another(tmp_path):
+    def write(mine: Pages) -> None:
+        mine.add(MINE)
+        mine.flush()
+
+    for _ in range(200):
+        other = _replace(tmp_path, write)
+        assert other.path.read_bytes() == OTHERS.json
+        other.close()

@@ -16,13 +16,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from threading import Event
-from typing import TYPE_CHECKING, Any, BinaryIO, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qs, urlencode
 from zlib import crc32
 
 from dragoman.errors import Busy, DragomanError, QueryTimeout, ResultNotFound, ResultTooLarge
 from dragoman.exports import FORMATS, export, working_folder
-from dragoman.kept import HasRoom, Kept, Owner, size_of
+from dragoman.kept import HasRoom, Kept, OpenFile, Owner, size_of
 
 if TYPE_CHECKING:
     from dragoman.gateway.gateway import Gateway
@@ -127,7 +127,7 @@ class Exports:
         signed = "\0".join((name, expires, exported.form, *exported.principal.identity))
         return hmac.new(self._key, signed.encode(), hashlib.sha256).hexdigest()
 
-    async def open(self, query: Mapping[str, str], caller: Principal | None) -> tuple[Exported, BinaryIO]:
+    async def open(self, query: Mapping[str, str], caller: Principal | None) -> tuple[Exported, OpenFile]:
         """Return the file of a signed address, if its owner may still read the result.
 
         `caller`: who fetches it, if known.
@@ -141,7 +141,7 @@ class Exports:
                     raise missing()
                 file = await asyncio.to_thread(_open, exported.path)
                 self._gateway.kept.lend(file, exported.kept)
-                record.bytes = os.fstat(file.fileno()).st_size
+                record.bytes = file.stat().st_size
                 return exported, file
         except (DragomanError, OSError):
             raise missing() from None
@@ -159,8 +159,8 @@ class Exports:
                 f"The file has {size} bytes; {MOST_READ} are the most that are read at once.",
                 suggestion="Fetch it from the address that export_result returned, or page the result with get_result.",
             )
-        with await asyncio.to_thread(_open, path) as file:
-            return await asyncio.to_thread(file.read, MOST_READ)
+        file = await asyncio.to_thread(_open, path)
+        return await asyncio.to_thread(file.read, MOST_READ, 0)
 
     def _verify(self, query: Mapping[str, str], caller: Principal | None) -> Exported:
         name, expires = query.get("file", ""), query.get("expires", "")
@@ -206,10 +206,10 @@ def _late(kept: Kept) -> QueryTimeout:
     )
 
 
-def _open(path: Path) -> BinaryIO:
+def _open(path: Path) -> OpenFile:
     if not path.is_file():  # opening a pipe would wait for its writer
         raise missing()
-    return os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC), "rb", buffering=0)
+    return OpenFile(path, os.O_RDONLY)
 
 
 def full() -> Busy:

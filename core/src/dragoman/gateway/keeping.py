@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any
 
 from dragoman.config import Results
 from dragoman.errors import ConfigurationError, ParameterError, ResultNotFound
@@ -14,7 +14,7 @@ from dragoman.gateway.exporting import Exports
 from dragoman.gateway.kept_database import NAME as RESULTS
 from dragoman.gateway.kept_database import ResultsDatabases
 from dragoman.gateway.queries import Query
-from dragoman.kept import Bounds, Kept, Owner, Source, Store
+from dragoman.kept import Bounds, Kept, OpenFile, Owner, Source, Store
 from dragoman.model import Acting, Confinement, Limits, Principal, RowStream
 from dragoman.results import Collected, truncation
 from dragoman.sql import Statement
@@ -190,7 +190,7 @@ class Keeper:
         """End and remove a caller's result. Raises `ResultNotFound`."""
         await self._store.drop(principal, name)
 
-    def lend(self, file: BinaryIO, kept: Kept) -> None:
+    def lend(self, file: OpenFile, kept: Kept) -> None:
         """Count an open file of a result in its owner's share until it is closed."""
         self._store.lend(file, kept.owner)
 

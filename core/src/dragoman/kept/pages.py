@@ -12,6 +12,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from dragoman.errors import ResultNotFound
+from dragoman.kept.files import OpenFile
 from dragoman.model import Encoded
 
 Row = TypeVar("Row", msgspec.Raw, list[Any])
@@ -33,9 +34,8 @@ class Pages:
         ends, rows = index or ((), ())
         self._ends = array("Q", ends)  # the end of each page, in bytes
         self._rows = array("Q", rows)  # the number of rows up to the end of each page
-        how = os.O_CREAT | os.O_EXCL if index is None else os.O_NOFOLLOW
-        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | how, 0o600)
-        self._file = os.fdopen(descriptor, "r+b", buffering=0)
+        how = os.O_CREAT | os.O_EXCL if index is None else 0
+        self._file = OpenFile(path, os.O_RDWR | how)
         self._waiting: list[bytes] = []
         self._waiting_rows = self._waiting_bytes = 0
 
@@ -80,21 +80,15 @@ class Pages:
         self._waiting_bytes += len(json)
 
     def flush(self) -> None:
-        """Write added rows. Raises `OSError`; what was written before stays readable."""
+        """Write added rows. Raises `OSError`, also after `leave`; what was written before stays readable."""
         if not self._waiting:
             return
         page = b",".join(self._waiting)
-        self._write(page)
+        self._file.write(page, self.size)
         self._ends.append(self.size + len(page))
         self._rows.append(self.rows + self._waiting_rows)
         self._waiting = []
         self._waiting_rows = self._waiting_bytes = 0
-
-    def _write(self, page: bytes) -> None:
-        left, place = memoryview(page), self.size
-        while left:
-            written = os.pwrite(self._file.fileno(), left, place)
-            left, place = left[written:], place + written
 
     def read(self, offset: int, limit: int, max_bytes: int) -> Encoded:
         """Return rows from `offset` on: at most `limit` rows and `max_bytes` bytes, but at least one row.
@@ -134,16 +128,19 @@ class Pages:
         return rows
 
     def _page(self, number: int) -> bytes:
-        if self._file.closed:
-            raise ResultNotFound("The result was dropped while it was read.")
         start = self._ends[number - 1] if number else 0
-        return os.pread(self._file.fileno(), self._ends[number] - start, start)
+        try:
+            return self._file.read(self._ends[number] - start, start)
+        except OSError:
+            if self._file.closed:
+                raise ResultNotFound("The result was dropped while it was read.") from None
+            raise
 
     def leave(self) -> None:
-        """Close the file without removing it."""
+        """Close the file without removing it, once no thread reads or writes it any more."""
         self._file.close()
 
     def close(self) -> None:
-        """Close the file and remove it."""
+        """Remove the file, and leave it."""
         self.leave()
         self.path.unlink(missing_ok=True)

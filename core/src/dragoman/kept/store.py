@@ -19,11 +19,12 @@ from collections.abc import AsyncIterator, Callable, Generator, Sequence
 from contextlib import AbstractAsyncContextManager, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, BinaryIO, Final, Literal, Protocol
+from typing import Any, Final, Literal, Protocol
 from weakref import ref
 
 from dragoman.cleanup import finish
 from dragoman.errors import Busy, DragomanError, ParameterError, QueryTimeout, ResultNotFound
+from dragoman.kept.files import OpenFile
 from dragoman.kept.lasting import (
     LOCK,
     Header,
@@ -134,7 +135,7 @@ class Store:
         self._places: dict[tuple[str, int], asyncio.Semaphore] = {}
         self._entering = Counter[Owner]()
         self._lasts = False
-        self._lent: list[tuple[Owner, ref[BinaryIO]]] = []
+        self._lent: list[tuple[Owner, ref[OpenFile]]] = []
         self.changed: Callable[[Owner], None] = lambda owner: None
         """Called with the owner whose results have changed. It must not raise."""
 
@@ -365,14 +366,14 @@ class Store:
             and shutil.disk_usage(self._folder).free - more >= LEAST_FREE
         )
 
-    def lend(self, file: BinaryIO, owner: Owner) -> None:
+    def lend(self, file: OpenFile, owner: Owner) -> None:
         """Count an open file of a result in its owner's share until it is closed, even if it is removed before."""
         self._lent = [*(lent for lent in self._lent if lent[1]() is not None), (owner, ref(file))]
 
     def _size(self, owner: Owner | None) -> int:
         kept = sum(kept.size for kept in list(self._kept.values()) if owner in (None, kept.owner))
         lent = [lent() for lender, lent in self._lent if owner in (None, lender)]
-        removed = dict(_removed(file) for file in lent if file is not None)
+        removed = dict(_measure(file) for file in lent if file is not None)
         return kept + sum(removed.values())
 
     def find(self, principal: Principal, name: str) -> Kept:
@@ -510,11 +511,11 @@ def size_of(path: Path) -> int:
         return 0
 
 
-def _removed(file: BinaryIO) -> tuple[int, int]:
+def _measure(file: OpenFile) -> tuple[int, int]:
     """Return the number of an open file on its disk, and the bytes that it takes without having a name."""
     try:
-        status = os.fstat(file.fileno())
-    except (OSError, ValueError):  # closed meanwhile, by another thread
+        status = file.stat()
+    except OSError:  # it is closed
         return 0, 0
     return status.st_ino, 0 if status.st_nlink else status.st_size
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING, BinaryIO, Final, cast
+from contextlib import closing
+from typing import TYPE_CHECKING, Final, cast
 
 from starlette.datastructures import Headers
 from starlette.responses import JSONResponse, Response, StreamingResponse
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
     from dragoman.gateway import Gateway
+    from dragoman.kept import OpenFile
     from dragoman.mcp.refusals import Refused
 
 PIECE: Final = 256 * 1024
@@ -51,17 +52,19 @@ def downloads(gateway: Gateway) -> Route:
         headers = {
             **_HEADERS,
             "Content-Disposition": f'attachment; filename="{exported.kept.name}.{exported.form}"',
-            "Content-Length": str(os.fstat(file.fileno()).st_size),
+            "Content-Length": str(file.stat().st_size),
         }
         return StreamingResponse(_pieces(file), headers=headers, media_type=MEDIA_TYPES[exported.form])
 
     return Route(PATH, download)
 
 
-async def _pieces(file: BinaryIO) -> AsyncIterator[bytes]:
-    with file:
-        while piece := await asyncio.to_thread(file.read, PIECE):
+async def _pieces(file: OpenFile) -> AsyncIterator[bytes]:
+    place = 0
+    with closing(file):
+        while piece := await asyncio.to_thread(file.read, PIECE, place):
             yield piece
+            place += len(piece)
 
 
 class Addressed:
