@@ -326,6 +326,23 @@ async def test_whatever_a_caller_sends_is_recorded(odd, gateway: Gateway, record
     assert record.outcome != "ok"
 
 
+async def test_half_a_character_in_a_claim_changes_nothing_else_of_a_record(gateway: Gateway, recorded):
+    for half in ("a", "\ud800a"):
+        principal = Principal(name=half, issuer="https://idp", subject=half, client=half)
+        arguments = {"sql": "SELECT 1 AS one", "limit": 1}
+        await Toolbox(gateway).call("execute_query", arguments, principal=principal)
+    whole, spelled = recorded()
+    assert (spelled.principal, spelled.subject, spelled.client) == ("\\ud800a",) * 3
+    same = {name: getattr(whole, name) for name in ("sql", "arguments", "relations", "outcome", "database")}
+    assert {name: getattr(spelled, name) for name in same} == same
+
+
+async def test_half_a_character_in_an_administrators_name_stops_no_change(gateway: Gateway, tmp_path: Path):
+    await gateway.announce_change("database more added by \ud800ann")
+    [file] = (tmp_path / "audit").glob("calls-*.jsonl")
+    assert "added by \\\\ud800ann" in file.read_text()
+
+
 async def test_a_path_that_cannot_be_written_stops_the_start(shop: Database, tmp_path: Path):
     (tmp_path / "file").touch()
     configuration = Configuration(databases={"shop": shop}, audit=Audit(path=tmp_path / "file" / "audit.jsonl"))

@@ -66,5 +66,28 @@ def _text(value: Any) -> str:
     return str(value)
 
 
-encode = msgspec.json.Encoder(enc_hook=_text).encode
-"""Returns a record as one JSON object, without line breaks."""
+_encode = msgspec.json.Encoder(enc_hook=_text).encode
+
+
+def encode(record: Record) -> bytes:
+    """Return a record as one JSON object, without line breaks.
+
+    Half of a surrogate pair, which is not a character, is spelled out. Raises `ValueError`,
+    `TypeError`, `OverflowError` and `RecursionError` for what JSON cannot hold.
+    """
+    try:
+        return _encode(record)
+    except UnicodeEncodeError:
+        return _encode(_spell(msgspec.to_builtins(record, enc_hook=_text)))
+
+
+def _spell(value: Any) -> Any:
+    match value:
+        case str():
+            return value.encode(errors="backslashreplace").decode()
+        case dict():
+            return {_spell(name): _spell(each) for name, each in value.items()}  # pyright: ignore[reportUnknownVariableType]
+        case list() | tuple():
+            return [_spell(each) for each in value]  # pyright: ignore[reportUnknownVariableType]
+        case _:
+            return value
