@@ -8,6 +8,8 @@ from dataclasses import replace
 
 import pytest
 from dragoman import Busy, ConfigurationError, ParameterError, Principal
+from dragoman.audit import AuditFile
+from dragoman.config import Audit
 from dragoman.config.roles import Grant, Role
 from dragoman.gateway.asking import Question
 from dragoman.meaning.search import rank
@@ -228,3 +230,20 @@ def test_examples_are_ranked_by_the_words_they_share():
         "Open orders by customer",
     ]
     assert rank("What is the weather?", cases, lambda case: case.question) == []
+
+
+async def test_a_mark_that_cannot_be_recorded_is_not_kept(asking, tmp_path, monkeypatch):
+    marked = {"question": "How many orders are there?", "right": True}
+    audit = Audit(path=tmp_path / "audit" / "calls.jsonl")
+    async with asking(lambda _: query(COUNT), examples_dir=tmp_path / "examples", audit=audit) as (gateway, _):
+        toolbox = Toolbox(gateway, profile="full")
+        await toolbox.call("ask", {"question": "How many orders are there?"})
+        with monkeypatch.context() as broken:
+            broken.setattr(AuditFile, "append", _fail)
+            assert "could not be recorded" in (await toolbox.call("rate_answer", marked)).text
+        assert not (tmp_path / "examples").exists()
+        assert (await toolbox.call("rate_answer", marked)).structured == {"kept": "shop.yaml"}
+
+
+def _fail(*_: object) -> None:
+    raise OSError(28, "No space left on device")

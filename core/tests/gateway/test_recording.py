@@ -229,6 +229,19 @@ async def test_without_a_record_there_is_no_answer(gateway: Gateway, monkeypatch
     assert "could not be recorded" in answer.text
 
 
+async def test_a_query_that_cannot_be_recorded_is_not_saved(audited, monkeypatch, tmp_path: Path):
+    server = Server(queries_dir=tmp_path / "queries", save_queries=True)
+    (tmp_path / "queries").mkdir()
+    query = {"name": "one", "sql": "SELECT 1 AS one"}
+    async with Gateway.open(replace(audited(), server=server)) as gateway:
+        toolbox = Toolbox(gateway, profile="full")
+        with monkeypatch.context() as broken:
+            broken.setattr(AuditFile, "append", full)
+            assert "could not be recorded" in (await toolbox.call("save_query", query)).text
+        assert list((tmp_path / "queries").iterdir()) == []
+        assert (await toolbox.call("save_query", query)).structured == {"saved": "one"}
+
+
 Said = Callable[[Toolbox], Awaitable[object]]
 BESIDE_TOOLS: dict[str, Said] = {
     "list_resources": lambda toolbox: toolbox.surfaces.resources(ADA),

@@ -287,7 +287,7 @@ class Gateway:
         await self._recorder.aclose()
 
     async def announce_change(self, detail: str) -> None:
-        """Record in the audit a change that an administrator makes, before it is made.
+        """Record in the audit a change that a caller makes in the gateway's own files, before it is made.
 
         Raises `InternalError` if the audit requires a record that cannot be written.
         """

@@ -29,6 +29,7 @@ async def ask(call: ToolCall) -> Body:
 
 async def rate_answer(call: ToolCall) -> Body:
     """Mark an answer that the caller received."""
+    await call.gateway.announce_change(f"answer marked by {call.principal.name}")
     return Body({"kept": await call.gateway.asker().rate(call.principal, call["question"], right=call["right"])})
 
 

@@ -64,6 +64,7 @@ async def save_query(call: ToolCall) -> Body:
             f"The folder holds {MAX_SAVED} saved queries already.",
             suggestion="Ask the administrator to remove some that nobody needs.",
         )
+    await call.gateway.announce_change(f"query {query.name} saved by {call.principal.name}")
     await asyncio.to_thread(write, folder, query, saved.queries.__contains__)
     return Body({"saved": query.name})
 
