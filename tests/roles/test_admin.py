@@ -129,7 +129,7 @@ async def test_a_change_that_cannot_be_recorded_is_not_made(
         ("add_database", {"name": "x", "url": "postgresql://u:${SECRET}@host/x"}, "not replaced"),
         ("add_database", {"name": "x", "url": "sqlite:///shop.db", "roles": ["nobody"]}, "no such role"),
         ("edit_database", {"name": "nowhere", "max_rows": 1}, "no database"),
-        ("remove_database", {"name": "shop"}, "is in the server's configuration"),
+        ("remove_database", {"name": "shop"}, "nothing is to undo"),
     ],
 )
 async def test_what_is_wrong_is_refused_and_changes_nothing(tool, arguments, words, serve: Serve, shop: Path):
@@ -174,6 +174,15 @@ async def test_changes_of_two_workers_are_all_kept(serve: Serve, shop: Path):
         assert [answer["name"] for answer in answers if "error" not in answer] == [each["name"] for each in answers]
     kept = json.loads((shop / "state" / "databases.json").read_text())
     assert kept.keys() == {f"{name}{number}" for number in range(8) for name in "ab"}
+
+
+async def test_a_database_that_another_worker_removed_is_not_said_to_be_in_the_file(serve: Serve):
+    async with serve() as one:
+        await ask(one, "add_database", ADMIN, name="more", url="sqlite:///shop.db")
+        async with serve() as other:
+            assert await ask(one, "remove_database", ADMIN, name="more") == {"changed": ["more"]}
+            error = (await ask(other, "remove_database", ADMIN, name="more"))["error"]
+            assert error["message"] == "Of 'more' nothing is to undo."
 
 
 async def test_a_change_waits_for_another_worker_only_for_a_while(

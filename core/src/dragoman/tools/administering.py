@@ -49,8 +49,9 @@ async def remove_database(call: ToolCall) -> Body:
 
     def remove(state: State) -> None:
         if state.pop(name, None) is None:
-            raise ParameterError(
-                f"{name!r} is in the server's configuration file.", suggestion="Remove it there, then use reload."
+            raise ParameterError(  # another worker may have undone it just now
+                f"Of {name!r} nothing is to undo.",
+                suggestion="If it is in the server's configuration file, remove it there, then use reload.",
             )
 
     return Body({"changed": list(await _change(call, admin, remove, "removed"))})
