@@ -129,7 +129,7 @@ async def test_a_change_that_cannot_be_recorded_is_not_made(
         ("add_database", {"name": "x", "url": "postgresql://u:${SECRET}@host/x"}, "not replaced"),
         ("add_database", {"name": "x", "url": "sqlite:///shop.db", "roles": ["nobody"]}, "no such role"),
         ("edit_database", {"name": "nowhere", "max_rows": 1}, "no database"),
-        ("remove_database", {"name": "shop"}, "nothing is to undo"),
+        ("remove_database", {"name": "shop"}, "No administrator's change of 'shop'"),
     ],
 )
 async def test_what_is_wrong_is_refused_and_changes_nothing(tool, arguments, words, serve: Serve, shop: Path):
@@ -182,7 +182,7 @@ async def test_a_database_that_another_worker_removed_is_not_said_to_be_in_the_f
         async with serve() as other:
             assert await ask(one, "remove_database", ADMIN, name="more") == {"changed": ["more"]}
             error = (await ask(other, "remove_database", ADMIN, name="more"))["error"]
-            assert error["message"] == "Of 'more' nothing is to undo."
+            assert error["message"] == "No administrator's change of 'more' is there to remove."
 
 
 async def test_a_change_waits_for_another_worker_only_for_a_while(

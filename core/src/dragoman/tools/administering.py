@@ -49,8 +49,8 @@ async def remove_database(call: ToolCall) -> Body:
 
     def remove(state: State) -> None:
         if state.pop(name, None) is None:
-            raise ParameterError(  # another worker may have undone it just now
-                f"Of {name!r} nothing is to undo.",
+            raise ParameterError(  # another worker may have removed it just now
+                f"No administrator's change of {name!r} is there to remove.",
                 suggestion="If it is in the server's configuration file, remove it there, then use reload.",
             )
 
