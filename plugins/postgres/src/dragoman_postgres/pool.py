@@ -50,7 +50,7 @@ _GRANT = "The administrator can grant the roles of database_roles to the one tha
 class Session:
     """A connection, with its prepared statements, the most recently used last. `spent`: it must not be lent again.
 
-    `opening`: the seconds it took to connect; `worked`: those of its loans, counted until the time `since`.
+    `worked`: the seconds of its loans before the one that began at `since`. Beyond `enough` of them it is replaced.
 
     Of a loan: `seconds`, `tags` and `acting` are those of its request; `compiled`: a statement was prepared; `begun`:
     its transaction was; `heard`: the server has answered.
@@ -59,9 +59,9 @@ class Session:
     connection: Connection
     prepared: OrderedDict[Any, Any] = field(default_factory=OrderedDict[Any, Any])
     spent: bool = False
-    opening: float = 0.0
     worked: float = 0.0
-    since: float = 0.0
+    enough: float = MOST_WORK
+    since: float = field(default_factory=time.monotonic)
     compiled: bool = False
     begun: bool = False
     heard: bool = False
@@ -69,16 +69,6 @@ class Session:
     tags: Mapping[str, str] = field(default_factory=lambda: UNTAGGED)
     acting: Acting | None = None
     _names: Iterator[int] = field(default_factory=itertools.count)
-
-    @property
-    def worn(self) -> bool:
-        """Whether it has worked for so long that a new connection costs little beside that."""
-        return self.worked > max(MOST_WORK, WORTH * self.opening)
-
-    def count_work(self) -> None:
-        """Add the seconds since the last look to those it has worked."""
-        before, self.since = self.since, time.monotonic()
-        self.worked += self.since - before
 
     def new_name(self) -> str:
         """Return a name for a prepared statement that this connection has not used."""
@@ -144,16 +134,16 @@ class Connections(Manager[Session]):
             connection = await self.connector.connect(seconds)
         except Exception as error:
             raise_translated(error, self._name)
-        opened = time.monotonic()
-        return Session(connection, opening=opened - begun, since=opened)
+        return Session(connection, enough=max(MOST_WORK, WORTH * (time.monotonic() - begun)))
 
     def is_usable(self, resource: Session) -> bool:
         """Return whether the connection is usable, as far as we know."""
-        return not (resource.spent or resource.worn or resource.connection.is_closed())
+        is_worn = resource.worked > resource.enough
+        return not (is_worn or resource.spent or resource.connection.is_closed())
 
     async def clean(self, resource: Session) -> bool:
         """Roll back what a statement has not rolled back itself; the connection is no use when that fails."""
-        resource.count_work()
+        resource.worked += time.monotonic() - resource.since
         if not resource.begun:
             return self.is_usable(resource)
         # The driver waits for a cancellation on its way before it sends this. A cancellation that came before its
