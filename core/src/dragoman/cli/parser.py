@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, NoReturn, cast
@@ -16,11 +17,23 @@ _MISSING = "the following arguments are required"
 _OPTION = re.compile(r"(?<![\w-])--?[a-zA-Z][\w-]*")
 
 
+class _Help(argparse.RawDescriptionHelpFormatter):
+    """Writes an option as Python does from 3.13 on, with its value once: `-n, --limit N`."""
+
+    if sys.version_info < (3, 13):
+
+        def _format_action_invocation(self, action: argparse.Action) -> str:
+            if not action.option_strings or action.nargs == 0:
+                return super()._format_action_invocation(action)
+            value = self._format_args(action, self._get_default_metavar_for_optional(action))
+            return f"{', '.join(action.option_strings)} {value}"
+
+
 class Parser(argparse.ArgumentParser):
     """An `ArgumentParser` that keeps examples as written and adds suggestions to its errors."""
 
     def __init__(self, *, above: Parser | None = None, **options: Any) -> None:
-        options.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
+        options.setdefault("formatter_class", _Help)
         super().__init__(**options)
         self._above = above
         self._commands: Mapping[str, Parser] = {}
