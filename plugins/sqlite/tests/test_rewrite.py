@@ -71,6 +71,10 @@ ONE = [
     ("least(2, NULL, 1)", 1),
     ("greatest(NULL, NULL)", None),
     ("ceil(1.2) + floor(1.8) + abs(-1) + sign(-3) + sqrt(4)", 5),
+    ("price % 1 FROM t WHERE id = 1 --", 0.5),
+    ("mod(price, qty) FROM t WHERE id = 2 --", 2.5),
+    ("qty % 4 FROM t WHERE id = 1 --", 3),
+    ("(qty + 1) % 3 FROM t WHERE id = 1 --", 2),
     ("log(100)", 2),
     ("log(2, 8)", 3),
     # texts
@@ -116,6 +120,12 @@ ONE = [
     ("extract(doy from date '2024-02-01')", 32),
     ("extract(week from date '2024-01-01')", 1),
     ("extract(quarter from date '2024-05-01')", 2),
+    ("extract(month from date '2024-05-01') / 4", 1.25),
+    ("(extract(month from date '2024-05-01') - 1) / 3", 4 / 3),
+    ("ceil(extract(month from date '2024-05-01') / 3)", 2),
+    ("extract(quarter from date '2024-05-01') / 4", 0.5),
+    ("extract(month from date '2024-05-01')::int / 4", 1),
+    ("sum(extract(day from seen)) / count(*) FROM t WHERE id < 3 --", 31),
     ("extract(epoch from timestamp '2024-01-01 00:00:00')", 1704067200),
     ("extract(second from timestamp '2024-01-01 00:00:07')", 7),
     ("date_part('day', date '2024-01-31')", 31),
@@ -190,6 +200,10 @@ def test_a_query_gives_the_rows_of_postgres(database: apsw.Connection, sql: str,
 REFUSED = [
     ("SELECT DISTINCT ON (name) id FROM t ORDER BY name, id", "DISTINCT ON"),
     ("SELECT day - interval '1 day' FROM t", "interval"),
+    ("SELECT time '10:00' - time '09:30'", "date"),
+    ("SELECT seen::time + interval '1 hour' FROM t", "time"),
+    ("SELECT extract(epoch from seen - lag(seen) over (order by id)) FROM t", "difference"),
+    ("SELECT extract(day from seen - day) FROM t", "difference"),
     ("SELECT current_date - day FROM t", "date"),
     ("SELECT date '2024-01-01' + qty FROM t", "date"),
     ("SELECT qty * interval '1 day' FROM t", "INTERVAL"),
@@ -270,6 +284,37 @@ def test_a_pattern_that_is_a_parameter_heeds_case(database: apsw.Connection):
     translation = from_postgres("SELECT id FROM t WHERE name LIKE $1")
     for pattern, ids in (("A%", [(1,)]), ("a%", [(2,)]), ("%_pie", [(2,)]), ("*", [])):
         assert database.execute(translation.sql, [pattern]).fetchall() == ids
+
+
+MIDNIGHTS = ("date '2024-02-29'", "'2024-02-29'", "timestamp '2024-02-29 00:00:00'", "'2024-02-29 00:00:00'")
+AFTER = ("date '2024-02-28' + 1", "date_trunc('month', date '2024-02-29')::date + 28")
+
+
+@pytest.mark.parametrize("stored", ["2024-02-28", "2024-02-29", "2024-02-29 00:00:00", "2024-02-29 10:00:00"])
+@pytest.mark.parametrize("operator", ["=", "<>", "<", "<=", ">", ">="])
+@pytest.mark.parametrize("midnight", MIDNIGHTS + AFTER)
+def test_a_midnight_compares_with_dates_and_timestamps_alike(
+    database: apsw.Connection, midnight: str, operator: str, stored: str
+):
+    moment, limit = f"{stored} 00:00:00"[:19] if len(stored) == 10 else stored, "2024-02-29 00:00:00"
+    expected = {"=": moment == limit, "<>": moment != limit, "<": moment < limit, "<=": moment <= limit}
+    expected |= {">": moment > limit, ">=": moment >= limit}
+    mirrored = operator.translate(str.maketrans("<>", "><")) if operator != "<>" else operator
+    for condition in (f"x {operator} {midnight}", f"{midnight} {mirrored} x"):
+        found = from_postgres(f"SELECT {condition} FROM (SELECT '{stored}' AS x) q").sql
+        assert database.execute(found).get == expected[operator]
+
+
+@pytest.mark.parametrize("stored", ["2024-02-01", "2024-02-01 00:00:00", "2024-02-29", "2024-02-29 00:00:00"])
+def test_the_ends_of_a_range_of_days_are_in_it(database: apsw.Connection, stored: str):
+    for condition in ("between date '2024-02-01' and date '2024-02-29'", "in (date '2024-02-01', '2024-02-29')"):
+        found = from_postgres(f"SELECT x {condition} FROM (SELECT '{stored}' AS x) q").sql
+        assert database.execute(found).get == 1
+
+
+def test_a_cast_that_rounds_halves_otherwise_is_told():
+    assert any("halves" in notice for notice in from_postgres("SELECT price::int FROM t").notices)
+    assert not any("halves" in notice for notice in from_postgres("SELECT count(*)::int FROM t").notices)
 
 
 def test_numbered_parameters_come_from_question_marks():

@@ -28,6 +28,12 @@ def from_trino(sql: str) -> Translation:
 
 
 ONE = [
+    ("price % 1 FROM t WHERE id = 1 --", 0.5),
+    ("count(*) FROM t WHERE date_trunc('month', seen) = DATE '2024-01-01' --", 1),
+    ("count(*) FROM t WHERE date_trunc('month', day) = DATE '2024-01-01' --", 1),
+    ("count(*) FROM t WHERE day IN (TIMESTAMP '2024-01-31 00:00:00') --", 1),
+    ("-id AS id FROM t ORDER BY -id LIMIT 1 --", -1),
+    ("id + 1 AS next FROM t ORDER BY next * -1 LIMIT 1 --", 3),
     ("'Apple' LIKE 'a%'", 0),
     ("'a_b' LIKE 'a\\_b'", 0),
     ("greatest(1, NULL, 3)", None),
@@ -74,6 +80,8 @@ def test_an_expression_gives_the_answer_of_trino(database: apsw.Connection, expr
 
 
 REFUSED = [
+    ("max(id, 2) FROM t", "several rows"),
+    ("min(id, 2) FROM t", "several rows"),
     ("sum(qty) / 7 FROM t", "sum by a whole number"),
     ("DATE '2024-01-02' - DATE '2024-01-01'", "interval in Trino"),
     ("date_diff('month', day, seen) FROM t", "difference of dates"),

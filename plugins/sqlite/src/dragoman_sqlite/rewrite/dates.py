@@ -101,6 +101,8 @@ def _is_compared(node: Any) -> bool:
 
 def _move(moment: Any, interval: Any, sign: int, notes: Notes) -> Any:
     kind = kind_of(moment)
+    if kind == "time":
+        raise unsupported("An interval beside a time", "Add it to a timestamp.")
     if not kind and notes.source in TRINO and isinstance(moment, exp.Column):
         return _of_its_length(_move(_as_timestamp(moment), interval, sign, notes), moment)
     if not kind:
@@ -191,7 +193,9 @@ def _days_or_difference(left: Any, right: Any, *, as_interval: bool) -> Any:
         days = exp.DPipe(this=days, expression=text(" 00:00:00.000"))
     is_date = exp.EQ(this=call("typeof", left.copy()), expression=text("text"))
     difference = exp.Sub(this=left.copy(), expression=right.copy())
-    return exp.Case(ifs=[exp.If(this=is_date, true=days)], default=difference)
+    chosen = exp.Case(ifs=[exp.If(this=is_date, true=days)], default=difference)
+    chosen.meta["difference"] = True
+    return chosen
 
 
 def same_kind(node: Any, notes: Notes) -> Any:
@@ -200,6 +204,57 @@ def same_kind(node: Any, notes: Notes) -> Any:
     for side, pair in (("this", ("date", "timestamp")), ("expression", ("timestamp", "date"))):
         if kinds == pair:
             node.set(side, call("datetime", node.args[side], kind="timestamp"))
+    return node if all(kinds) else _beside_unknown(node, notes)
+
+
+_MIRRORED = {exp.GT: exp.LT, exp.GTE: exp.LTE, exp.LT: exp.GT, exp.LTE: exp.GTE}
+_MIDNIGHT = re.compile(r"(\d{4}-\d\d-\d\d)(?:[ T]00:00(?::00)?)?")
+
+
+def _beside_unknown(node: Any, notes: Notes) -> Any:
+    """Compare a midnight with what may hold dates or timestamps.
+
+    A date's text begins its midnight's text and sorts before it, so that one of the two compares rightly with either.
+    """
+    side = next((name for name in ("this", "expression") if is_midnight(node.args[name], notes)), "")
+    midnight, other = node.args.get(side), node.args["this" if side == "expression" else "expression"]
+    if midnight is None or isinstance(other, (exp.Any, exp.All)):
+        return node
+    if isinstance(node, (exp.EQ, exp.NEQ)):
+        found = exp.In(this=other, expressions=both_texts(midnight))
+        return found if isinstance(node, exp.EQ) else exp.not_(found)
+    order = node.__class__ if side == "expression" else _MIRRORED.get(node.__class__)
+    if order in _MIRRORED:
+        node.set(side, both_texts(midnight)[order in {exp.GT, exp.LTE}])
+    return node
+
+
+def is_midnight(node: Any, notes: Notes) -> bool:
+    """Return whether a node is a date, or written as a midnight. Postgres takes a text beside a date for one."""
+    if is_text(node):
+        return notes.source in POSTGRES and bool(_MIDNIGHT.fullmatch(node.name))
+    return kind_of(node) == "date" or (kind_of(node) == "timestamp" and bool(_written_day(node)))
+
+
+def _written_day(node: Any) -> str:
+    """Return the day of a midnight that is written as a literal, else an empty text."""
+    arguments = node.expressions if isinstance(node, exp.Anonymous) else [node]
+    found = _MIDNIGHT.fullmatch(arguments[0].name) if len(arguments) == 1 and is_text(arguments[0]) else None
+    return found[1] if found else ""
+
+
+def both_texts(midnight: Any) -> list[Any]:
+    """Return a midnight as a date's text and as a timestamp's."""
+    day = _written_day(midnight)
+    if day:
+        return [text(day), text(f"{day} 00:00:00")]
+    return [midnight, call("datetime", midnight.copy(), kind="timestamp")]
+
+
+def _between(node: Any, notes: Notes) -> Any:
+    for place, last in (("low", False), ("high", True)):
+        if not kind_of(node.this) and is_midnight(node.args[place], notes):
+            node.set(place, both_texts(node.args[place])[last])
     return node
 
 
@@ -256,8 +311,10 @@ def _extract(node: Any, notes: Notes) -> Any:
 
 def _part(field: str, moment: Any, notes: Notes) -> Any:
     notes.add(_TEXT_NOTICE)
+    if _is_difference(moment):
+        raise unsupported("A field of a difference", "Write extract(epoch FROM a) - extract(epoch FROM b).")
     if field in _FIELDS:
-        return integer(call("strftime", _FIELDS[field], moment))
+        return _field_of(integer(call("strftime", _FIELDS[field], moment)))
     if field == "SECOND":
         whole = notes.source in TRINO
         return integer(call("strftime", "%S", moment)) if whole else real(call("strftime", "%f", moment))
@@ -265,8 +322,20 @@ def _part(field: str, moment: Any, notes: Notes) -> Any:
         return call("unixepoch", moment, "subsec")
     if field == "QUARTER":
         month = integer(call("strftime", "%m", moment))
-        return exp.paren(exp.Div(this=exp.paren(month + number(2)), expression=number(3), typed=True))
+        quarter = exp.Div(this=exp.paren(month + number(2)), expression=number(3), typed=True)
+        return exp.paren(_field_of(quarter), copy=False)
     raise unsupported(f"EXTRACT({field})", f"Use one of {', '.join(_FIELDS)}, QUARTER, SECOND, EPOCH.")
+
+
+def _field_of(node: Any) -> Any:
+    node.meta["field"] = True
+    return node
+
+
+def _is_difference(node: Any) -> bool:
+    while isinstance(node, exp.Paren):
+        node = node.this
+    return isinstance(node, exp.Sub) or bool(node.meta.get("difference"))
 
 
 def _truncate(node: Any, notes: Notes) -> Any:
@@ -324,12 +393,19 @@ def as_moment(value: Any, kind: str, notes: Notes) -> Any:
     return call("date" if kind == "date" else "datetime", value, kind=kind)
 
 
+def as_time(value: Any, notes: Notes) -> Any:
+    """Return `value` cast to a time of day."""
+    notes.add(_TEXT_NOTICE)
+    return call("time", value, kind="time")
+
+
 DATES: dict[type[Any], Rewriter] = {
     exp.Add: _sum,
     exp.Sub: _sum,
     exp.Extract: _extract,
     **dict.fromkeys(_FIELDS_BY_FUNCTION, _field),
     **dict.fromkeys((exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ, exp.NullSafeNEQ), same_kind),
+    exp.Between: _between,
     exp.DateAdd: _add,
     exp.DateDiff: _difference_in,
     exp.LastDay: _last_day,

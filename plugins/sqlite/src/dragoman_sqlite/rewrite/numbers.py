@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from dragoman_sqlite.rewrite.dates import as_moment
+from dragoman_sqlite.rewrite.dates import as_moment, as_time
 from dragoman_sqlite.rewrite.rewriting import (
     POSTGRES,
     TRINO,
@@ -47,6 +47,43 @@ def _quotient(node: Any, notes: Notes) -> Any:
         (value := exact(side)) is None or value == value.to_integral() for side in (node.this, node.expression)
     ):
         raise unsupported("The remainder of a division of decimals", "Use whole numbers.")
+    if isinstance(node, exp.Mod):
+        return _remainder(node)
+    return _fraction_of_field(node) if notes.source in POSTGRES else node
+
+
+def _remainder(node: Any) -> Any:
+    """Return a remainder of values whose types are not known: SQLite's `%` drops the decimals of both sides first."""
+    sides = node.this, node.expression
+    unknown = [side for side in sides if _kind(side) != "whole"]
+    if not unknown:
+        return node
+    whole = [exp.EQ(this=call("typeof", _unwrap(side).copy()), expression=text("integer")) for side in unknown]
+    exactly = call("mod", *(_unwrap(side).copy() for side in sides))
+    return exp.Case(ifs=[exp.If(this=exp.and_(*whole), true=node.copy())], default=exactly)
+
+
+def _fraction_of_field(node: Any) -> Any:
+    """Keep the fraction of a quotient of a date's field, which is a numeric in Postgres."""
+    if {_kind(node.this), _kind(node.expression)} != {"whole"} or not any(
+        _has_field(side) for side in (node.this, node.expression)
+    ):
+        return node
+    return exp.Div(this=real(_unwrap(node.this)), expression=node.expression, typed=True)
+
+
+def _has_field(node: Any) -> bool:
+    """Return whether a whole number is computed from a field of a date and not cast to an integer."""
+    node = _unwrap(node)
+    if node.meta.get("field"):
+        return True
+    passes_on = isinstance(node, (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.Neg, exp.Sum))
+    return passes_on and any(_has_field(side) for side in (node.this, node.expression) if side is not None)
+
+
+def _unwrap(node: Any) -> Any:
+    while isinstance(node, exp.Paren):
+        node = node.this
     return node
 
 
@@ -185,7 +222,7 @@ def _cast(node: Any, notes: Notes) -> Any:
     if name in {"DATE", "TIMESTAMP", "TIMESTAMPNTZ", "DATETIME"}:
         return as_moment(value, "date" if name == "DATE" else "timestamp", notes)
     if name == "TIME":
-        return call("time", value)
+        return as_time(value, notes)
     if name == "BOOLEAN" and is_text(value) and value.name.lower() in _TRUE | _FALSE:
         return exp.Boolean(this=value.name.lower() in _TRUE)
     if name in {"JSON", "JSONB"}:
@@ -218,8 +255,10 @@ def _whole(value: Any, notes: Notes) -> Any:
     if _is_real(value) and notes.source in POSTGRES:
         raise unsupported("A cast of a double to an integer, which rounds halves to even,", "Cast to numeric first.")
     value = _numeric(value, notes)
-    if isinstance(value, _WHOLE) or is_text(value) or is_integer(value) or is_predicate(value):
+    if _kind(value) == "whole" or is_text(value) or is_predicate(value):
         return integer(value)
+    if notes.source in POSTGRES:
+        notes.add("A cast to an integer rounds halves away from zero, as it does for numeric.")
     fraction = call("typeof", value.copy())
     case = exp.Case(this=fraction, default=integer(value.copy()))
     case.append("ifs", exp.If(this=text("real"), true=integer(exp.Round(this=value))))

@@ -63,7 +63,19 @@ def _select(node: Any, notes: Notes) -> Any:
             raise unsupported(clause.upper(), "Write the query without it.")
     if any(is_predicate(column) for column in node.expressions):
         notes.add("Truth values are 1 and 0 in SQLite.")
+    if notes.source in TRINO:
+        _write_out_keys(node)
     return node
+
+
+def _write_out_keys(node: Any) -> None:
+    """Write out a result that ORDER BY computes with, since SQLite takes its name for a column's."""
+    order = node.args.get("order")
+    named = {column.alias.lower(): column.this for column in node.expressions if isinstance(column, exp.Alias)}
+    for key in order.expressions if order else ():
+        for column in () if isinstance(key.this, exp.Column) else list(key.find_all(exp.Column)):
+            if not column.table and column.name.lower() in named and column.parent_select is node:
+                column.replace(exp.paren(named[column.name.lower()].copy()))
 
 
 def _group(node: Any, notes: Notes) -> Any:

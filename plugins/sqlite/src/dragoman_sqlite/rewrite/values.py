@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from dragoman_sqlite.rewrite.dates import same_kind
+from dragoman_sqlite.rewrite.dates import both_texts, is_midnight, same_kind
 from dragoman_sqlite.rewrite.rewriting import (
     IGNORE_CASE,
     TRINO,
@@ -20,6 +20,7 @@ from dragoman_sqlite.rewrite.rewriting import (
     is_ours,
     is_predicate,
     is_text,
+    kind_of,
     number,
     text,
     unsupported,
@@ -200,6 +201,9 @@ def _in(node: Any, notes: Notes) -> Any:
     _heed_case(notes)
     if node.args.get("unnest") or node.args.get("field"):
         raise unsupported("IN of an array", "Write IN with the values one by one.")
+    if not kind_of(node.this):
+        listed = (both_texts(value) if is_midnight(value, notes) else [value] for value in node.expressions)
+        node.set("expressions", [value for values in listed for value in values])
     return node
 
 
@@ -289,7 +293,14 @@ def _unwrap(node: Any, notes: Notes) -> Any:
     return node
 
 
+def _extreme(node: Any, notes: Notes) -> Any:
+    if notes.source in TRINO and node.expressions:
+        raise unsupported(f"{node.key}() of several rows, an array,", "Use ORDER BY and LIMIT.")
+    return node
+
+
 VALUES: dict[type[Any], Rewriter] = {
+    **dict.fromkeys((exp.Max, exp.Min), _extreme),
     exp.Left: _take_left,
     exp.Right: _take_left,
     exp.Substring: _substring,
