@@ -81,7 +81,7 @@ def _whole(value: Any, to: str, notes: Notes) -> Any:
         return cast(value if known else call("truncate", cast(value, f"decimal(38, {DECIMAL_PLACES})")), "bigint")
     if kind_of_number(value) == "double" and notes.source == "postgres":
         raise unsupported("A cast of a double to an integer, which rounds halves to even,", "Cast to numeric first.")
-    if isinstance(bare(value), exp.Column):
+    if not kind_of_number(value) and not is_textual(value):
         notes.add(_HALVES)
     return cast(value, to)
 

@@ -46,7 +46,15 @@ def parts_of(interval: Any) -> list[tuple[int, str]]:
             f"The interval {written!r}", "Write it in whole years, months, weeks, days, hours, minutes, seconds."
         )
     found = [(int(amount), name) for (amount, _), name in zip(parts, names, strict=True)]
-    return sorted(found, key=lambda part: _UNITS.index(part[1]))
+    return sorted(_join_months(found), key=lambda part: _UNITS.index(part[1]))
+
+
+def _join_months(parts: list[tuple[int, str]]) -> list[tuple[int, str]]:
+    """Make one step of years and months: a year before February 29th, and then a month, would lose a day."""
+    months = [amount * (12 if unit == "year" else 1) for amount, unit in parts if unit in {"year", "month"}]
+    if len(months) < 2:
+        return parts
+    return [(sum(months), "month"), *(part for part in parts if part[1] not in {"year", "month"})]
 
 
 def move_moment(moment: Any, parts: list[tuple[int, str]], sign: int = 1) -> Any:
@@ -101,7 +109,7 @@ def _is_number(node: Any) -> bool:
             "The difference of what may be dates",
             "Cast both sides with ::date for a number of days, with ::numeric for numbers.",
         )
-    return bool(kind_of_number(node)) or not isinstance(bare(node), exp.Column)
+    return bool(kind_of_number(node)) or not isinstance(bare(node), (exp.Column, exp.Window))
 
 
 def _shift(moment: Any, interval: Any, sign: int, notes: Notes) -> Any:
@@ -122,14 +130,20 @@ def _extract(node: Any, notes: Notes) -> Any:
     if kind_of(moment) == "interval":
         raise unsupported("A field of an interval", "Compute it from the two moments.")
     if field in {"DOW", "DAYOFWEEK"}:
-        return _whole(exp.paren(exp.Mod(this=call("day_of_week", moment), expression=number(7))))
+        return _field(exp.paren(exp.Mod(this=call("day_of_week", moment), expression=number(7))))
     if field in {"ISODOW", "ISOYEAR"}:
-        return _whole(call({"ISODOW": "day_of_week", "ISOYEAR": "year_of_week"}[field], moment))
+        return _field(call({"ISODOW": "day_of_week", "ISOYEAR": "year_of_week"}[field], moment))
     if field == "EPOCH":
         return call("to_unixtime", cast(moment, "timestamp(6)") if kind_of(moment) == "date" else moment)
     if field not in _FIELDS:
         raise unsupported(f"EXTRACT({field})", f"Use one of {', '.join(sorted(_FIELDS))}, DOW, ISODOW, EPOCH.")
-    return exp.Extract(this=exp.Var(this=field), expression=moment)
+    return _field(exp.Extract(this=exp.Var(this=field), expression=moment))
+
+
+def _field(node: Any) -> Any:
+    """Mark a field of a date: a whole number in Trino, but a numeric in Postgres, whose quotients have fractions."""
+    bare(node).meta["field"] = True
+    return _whole(node)
 
 
 def _truncate(node: Any, notes: Notes) -> Any:

@@ -9,6 +9,7 @@ from typing import Any
 from sqlglot import exp
 
 from dragoman_trino.rewrite.rewriting import (
+    DECIMAL_PLACES,
     Notes,
     Rewriter,
     bare,
@@ -42,6 +43,7 @@ _WHOLE = (
     exp.BitwiseAnd, exp.BitwiseOr, exp.BitwiseXor, exp.BitwiseNot, exp.BitwiseLeftShift, exp.BitwiseRightShift,
 )  # fmt: skip
 _DOUBLE = (exp.Sqrt, exp.Cbrt, exp.Exp, exp.Ln, exp.Log, exp.Pow, exp.Pi, exp.Stddev, exp.Variance, exp.Rand)
+_PASS_ON = (exp.Window, exp.Filter, exp.Neg, exp.Abs, exp.Sum, exp.Min, exp.Max, exp.Round)
 
 
 def kind_of_number(node: Any) -> str:
@@ -58,7 +60,7 @@ def kind_of_number(node: Any) -> str:
         return "whole"
     if isinstance(node, _DOUBLE):
         return "double"
-    if isinstance(node, (exp.Window, exp.Filter, exp.Neg, exp.Abs, exp.Sum, exp.Min, exp.Max, exp.Round, exp.Avg)):
+    if isinstance(node, (*_PASS_ON, exp.Avg)):
         return kind_of_number(node.this)
     if isinstance(node, (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod)):
         sides = {kind_of_number(node.this), kind_of_number(node.expression)}
@@ -87,21 +89,33 @@ def _literal(node: Any, notes: Notes) -> Any:
 
 def _quotient(node: Any, notes: Notes) -> Any:
     left, right = node.this, node.expression
-    kinds = kind_of_number(left), kind_of_number(right)
+    kinds = {kind_of_number(left), kind_of_number(right)}
     if notes.sqlite:
-        if "double" not in kinds and kinds != ("whole", "whole"):
+        if "double" not in kinds and kinds != {"whole"}:
             raise unsupported(
                 "A division that is whole or not by the values of its columns",
                 "Say which: write x * 1.0 / y, or CAST(x AS INTEGER) / CAST(y AS INTEGER).",
             )
-        return _over(node, kinds)
-    if "double" not in kinds and kinds != ("whole", "whole"):
+        return _over(node)
+    if notes.source == "postgres" and kinds <= {"whole", ""} and (_has_field(left) or _has_field(right)):
+        notes.add(_DIVIDED)
+        return exp.Div(this=cast(bare(left), f"decimal(38, {DECIMAL_PLACES})"), expression=right, typed=True)
+    if "double" not in kinds and kinds != {"whole"}:
         notes.add(_DIVIDED)
         left, right = _widen(left), _widen(right)
     return exp.Div(this=left, expression=right, typed=True)
 
 
-def _over(node: Any, kinds: tuple[str, ...] = ()) -> Any:
+def _has_field(node: Any) -> bool:
+    """Return whether a whole number is computed from a field of a date and not cast to an integer."""
+    node = bare(node)
+    if node.meta.get("field"):
+        return True
+    passes_on = isinstance(node, (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, *_PASS_ON))
+    return passes_on and any(_has_field(side) for side in (node.this, node.expression) if side is not None)
+
+
+def _over(node: Any) -> Any:
     """Return a division that gives NULL for zero, as in SQLite."""
     right = node.expression
     if not exact(right) and not _nonzero_double(right):

@@ -8,7 +8,17 @@ from sqlglot import exp
 
 from dragoman_trino.reserved import RESERVED
 from dragoman_trino.rewrite.numbers import kind_of_number
-from dragoman_trino.rewrite.rewriting import Notes, Rewriter, call, cast, is_integer, kind_of, unsupported, whole
+from dragoman_trino.rewrite.rewriting import (
+    Notes,
+    Rewriter,
+    bare,
+    call,
+    cast,
+    is_integer,
+    kind_of,
+    unsupported,
+    whole,
+)
 
 # The longest list of numbers that Trino creates.
 MAX_SERIES = 10_000
@@ -41,7 +51,32 @@ def _select(node: Any, notes: Notes) -> Any:
         _resolve_having(node)
     _unqualify(node)
     _check_grouped(node)
+    _qualify_keys(node, notes)
     return _explode(node)
+
+
+def _qualify_keys(node: Any, notes: Notes) -> None:
+    """Say in ORDER BY that a name is a column's: in an expression Trino takes it for the result's of that name."""
+    order = node.args.get("order")
+    named = {column.alias.lower(): column.this for column in node.expressions if isinstance(column, exp.Alias)}
+    for key in order.expressions if order else ():
+        for column in () if isinstance(bare(key.this), exp.Column) else key.find_all(exp.Column):
+            name = column.name.lower()
+            if _is_plain(column) and name in named and column.parent_select is node:
+                _qualify_key(column, named[name], node, notes)
+
+
+def _qualify_key(column: Any, result: Any, node: Any, notes: Notes) -> None:
+    names = {found.name.lower() for found in result.find_all(exp.Column)}
+    # SQLite knows a result there too, where no column has its name.
+    if isinstance(bare(result), exp.Column) or (notes.sqlite and column.name.lower() not in names):
+        return
+    source = node.args.get("from_")
+    if not source or node.args.get("joins") or not source.this.alias_or_name:
+        raise unsupported(
+            f"ORDER BY an expression of {column.name}, which is a column and a result,", "Give the result another name."
+        )
+    column.set("table", exp.to_identifier(source.this.alias_or_name))
 
 
 def _explode(node: Any) -> Any:

@@ -15,6 +15,7 @@ from dragoman_trino.rewrite.rewriting import Notes, Rewriter, call, cast, in_par
 
 _MODIFIER = re.compile(r"([+-]?\d+) (year|month|day|hour|minute|second)s?")
 _STARTS = {"start of day": "day", "start of month": "month", "start of year": "year"}
+_NEWER = re.compile("%[eFgGIklpPRTuUV]")
 _UTC = "UTC"
 _JULIAN_OF_EPOCH = "2440587.5e0"
 
@@ -32,7 +33,10 @@ def _is_fixed(arguments: list[Any]) -> bool:
 
 
 def _moment(arguments: list[Any], kind: str) -> Any:
-    """Return SQLite's time value with its modifiers, as a date or a timestamp."""
+    """Return SQLite's time value with its modifiers, as a date, a timestamp of whole seconds, or an exact one.
+
+    SQLite keeps milliseconds, and drops them when it writes a moment. A cast to timestamp(0) would round them up.
+    """
     value, modifiers = (arguments[0], arguments[1:]) if arguments else (text("now"), [])
     if is_text(value) and value.name.lower() == "now":
         value = call("at_timezone", exp.CurrentTimestamp(), _UTC)
@@ -40,9 +44,11 @@ def _moment(arguments: list[Any], kind: str) -> Any:
         raise unsupported(f"The moment {value.name[:20]!r}", "Write it as YYYY-MM-DD or YYYY-MM-DD HH:MM:SS.")
     moves = [modifier.name.strip().lower() if is_text(modifier) else "" for modifier in modifiers]
     clocked = kind != "date" or any(re.search("hour|minute|second", move) for move in moves)
-    moment = cast(value, "timestamp(0)" if clocked else "date")
+    moment = cast(value, "timestamp(3)" if clocked else "date")
     for move in moves:
         moment = _modify(moment, move, clocked)
+    if kind == "timestamp":
+        return call("date_trunc", "second", moment)
     return cast(moment, "date") if kind == "date" and clocked else moment
 
 
@@ -59,8 +65,8 @@ def _modify(moment: Any, modifier: str, clocked: bool) -> Any:
     begin = call("date_trunc", "month", moment)
     elapsed = exp.paren(exp.Sub(this=call("day", moment.copy()), expression=number(1)))
     day = call("date_add", "day", elapsed, move_moment(begin, [(amount, unit)]))
-    time = call("date_diff", "second", call("date_trunc", "day", moment.copy()), moment.copy())
-    return call("date_add", "second", time, day) if clocked else day
+    time = call("date_diff", "millisecond", call("date_trunc", "day", moment.copy()), moment.copy())
+    return call("date_add", "millisecond", time, day) if clocked else day
 
 
 def _call(node: Any, notes: Notes) -> Any:
@@ -105,20 +111,25 @@ def _strftime(arguments: list[Any], notes: Notes) -> Any:
     form, *moments = arguments
     if not is_text(form):
         raise unsupported("A format that is computed", "Write the format as a literal.")
+    if _NEWER.search(form.name):
+        raise unsupported(
+            f"The format {form.name[:20]!r}, which older versions of SQLite lack,", "Use %Y %m %d %H %M %S."
+        )
     if _is_fixed(moments):
-        return cast(text(str(_value("strftime", arguments))), "varchar")
-    moment = _moment(moments, "timestamp")
+        value = _value("strftime", arguments)
+        return exp.Null() if value is None else cast(text(value), "varchar")
+    if form.name == "%s":
+        return cast(_epoch(moments, notes), "varchar")
+    moment = _moment(moments, "exact")
     if form.name == "%w":
         return cast(exp.Mod(this=call("day_of_week", moment), expression=number(7)), "varchar")
-    if form.name == "%s":
-        return cast(cast(call("to_unixtime", moment), "bigint"), "varchar")
     return cast(call("date_format", moment, spell(form.name)), "varchar")
 
 
 def _julian(arguments: list[Any], notes: Notes) -> Any:
     if _is_fixed(arguments):
         return number(f"{_value('julianday', arguments)!r}e0")
-    days = exp.Div(this=call("to_unixtime", _moment(arguments, "timestamp")), expression=number("86400e0"))
+    days = exp.Div(this=call("to_unixtime", _moment(arguments, "exact")), expression=number("86400e0"))
     return exp.paren(exp.Add(this=days, expression=number(_JULIAN_OF_EPOCH)))
 
 
