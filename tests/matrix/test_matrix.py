@@ -154,6 +154,46 @@ def check_page(outcomes: Outcomes) -> None:
     assert questions_table(outcomes) in PAGE.read_text(encoding="utf-8")
 
 
+_MOMENTS = """(select timestamp '2024-01-31 23:59:59.5' as x, timestamp '2024-02-29 00:00:00' as y
+    union all select timestamp '2024-02-29 00:00:00', timestamp '2024-03-31 00:00:00') q"""
+
+# These were once answered otherwise, without a word.
+EDGES = [
+    (
+        "postgres",
+        "select l_quantity % 7, mod(l_extendedprice, 10), l_linenumber % 2 from lineitem where l_orderkey < 4",
+    ),
+    ("postgres", "select extract(month from o_orderdate) / 4 from orders where o_orderkey < 8"),
+    ("postgres", "select ceil((extract(month from o_orderdate) - 1) / 3) from orders where o_orderkey < 8"),
+    ("postgres", "select 12 / (extract(dow from o_orderdate) + 1) from orders where o_orderkey < 8"),
+    ("postgres", f"select y - interval '1 year 1 month', y + interval '1 year 11 months' from {_MOMENTS}"),
+    ("postgres", f"select extract(epoch from y - x) from {_MOMENTS}"),
+    ("postgres", "select time '10:00' - time '09:30'"),
+    ("postgres", f"select count(*) from {_MOMENTS} where y <= date '2024-02-29'"),
+    ("postgres", f"select count(*) from {_MOMENTS} where y between '2024-02-29' and date '2024-03-31'"),
+    ("postgres", "select count(*) from orders where o_orderdate > timestamp '1995-01-01 00:00:00'"),
+    ("postgres", "select count(*) from orders where o_orderdate in (timestamp '1995-01-01 00:00:00')"),
+    ("postgres", "select -n_nationkey as n_nationkey, n_name from nation order by -n_nationkey limit 3"),
+    ("sqlite", "select -n_nationkey as n_nationkey, n_name from nation order by -n_nationkey limit 3"),
+    ("sqlite", "select cast(n_nationkey as numeric) / 4 from nation"),
+    ("sqlite", "select datetime(x), unixepoch(x), date(x, '+1 hour') from (select '2024-01-31 23:59:59.5' as x) q"),
+    ("sqlite", "select strftime('%Y-%m', x), strftime('%s', x) from (select '2024-01-31 23:59:59.5' as x) q"),
+    ("sqlite", "select julianday(x) - julianday('2024-01-01') from (select '2024-01-31 23:59:59.5' as x) q"),
+    ("sqlite", "select strftime('%Y', 'no date')"),
+    ("trino", "select max(n_nationkey, 2) from nation"),
+    ("trino", "select -n_nationkey as n_nationkey, n_name from nation order by -n_nationkey limit 3"),
+    ("trino", "select mod(l_extendedprice, 10), l_linenumber % 2 from lineitem where l_orderkey < 4"),
+    ("trino", f"select count(*) from {_MOMENTS} where date_trunc('month', y) = date '2024-02-01'"),
+    ("trino", "select count(*) from orders where date_trunc('month', o_orderdate) = date '1995-01-01'"),
+]
+
+
+@pytest.mark.parametrize("target", ENGINES)
+@pytest.mark.parametrize(("source", "sql"), EDGES)
+async def test_an_edge_has_one_answer_or_is_refused(gateway, answers, source, target, sql):
+    await ask_construct(gateway, answers, source, target, sql)
+
+
 # The answer hangs on the types of columns, which a translation does not see; a notice says what to write instead.
 TOLD = [
     ("postgres", "trino", "select sum(n_nationkey) / 7 from nation", "sum() of bigint"),

@@ -11,6 +11,8 @@ def translated(sql: str, source: str) -> Translation:
 
 
 FROM_TRINO = [
+    ("-a AS a FROM t ORDER BY -a, a", "-a AS a FROM t ORDER BY -(-a), a"),
+    ("sum(a) AS s FROM t GROUP BY b ORDER BY -s", "SUM(a) AS s FROM t GROUP BY b ORDER BY -(SUM(a))"),
     ("'a_b' LIKE 'a\\_b'", "'a_b' LIKE 'a\\_b' ESCAPE ''"),
     ("name LIKE '50!%' ESCAPE '!'", "name LIKE '50!%' ESCAPE '!'"),
     ("greatest(a, b)", "CASE WHEN NUM_NULLS(a, b) = 0 THEN GREATEST(a, b) END"),
@@ -168,10 +170,13 @@ REFUSED = [
     ("trino", "TIMESTAMP '2024-01-01 10:00:00 UTC'", "TIMESTAMPTZ"),
     ("trino", "corr(a, b)", "whole numbers"),
     ("trino", "row(1, 'a')", "struct"),
+    ("trino", "max(a, 2) FROM t", "several rows"),
+    ("trino", "min(a, 2) FROM t", "several rows"),
     ("trino", "my_own(a)", "my_own"),
     ("trino", "a FROM TABLE(sequence(1, 3))", "table function"),
     ("sqlite", "1 = '1'", "text with a number"),
     ("sqlite", "sum(a) / 7", "drops the fraction"),
+    ("sqlite", "CAST(a AS numeric) / 4", "whole numbers whole"),
     ("sqlite", "7.5 % 2", "remainder"),
     ("sqlite", "CAST('12abc' AS integer)", "12abc"),
     ("sqlite", "CAST('2024-01-01' AS date)", "cast to DATE"),
@@ -213,6 +218,7 @@ NOTED = [
     ("trino", "a - b", "date_diff"),
     ("trino", "name FROM t ORDER BY name", "collation"),
     ("sqlite", "a / b", "drops the fraction"),
+    ("sqlite", "a % 2", "% of columns"),
     ("sqlite", "date(day)", "in UTC"),
     ("sqlite", "a || b", "spelled otherwise"),
     ("sqlite", "group_concat(a)", "no particular order"),

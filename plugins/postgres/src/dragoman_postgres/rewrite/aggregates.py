@@ -83,6 +83,12 @@ def _join(node: Any, notes: Notes) -> Any:
     return node
 
 
+def _extreme(node: Any, notes: Notes) -> Any:
+    if notes.trino and node.expressions:
+        raise unsupported(f"{node.key}() of several rows, an array,", "Use ORDER BY and LIMIT.")
+    return node
+
+
 def _total(node: Any, notes: Notes) -> Any:
     _alone(node)
     summed = cast(exp.Sum(this=node.expressions[0]), "double precision")
@@ -185,6 +191,7 @@ AGGREGATES: dict[type[Any], Rewriter] = {
     exp.ArgMin: _by_extreme,
     exp.GroupConcat: _join,
     exp.Sum: _sum,
+    **dict.fromkeys((exp.Max, exp.Min), _extreme),
     **dict.fromkeys((exp.Corr, exp.CovarSamp, exp.CovarPop), _pair),
     exp.Array: _array,
     exp.Bracket: _element,

@@ -85,6 +85,8 @@ def _quotient_of_sqlite(node: Any, notes: Notes) -> Any:
                 "Write the number with a point (/ 7.0), or cast the other side to integer or real.",
             )
         notes.add("Division drops the fraction where both sides are of integer types.")
+    if isinstance(node, exp.Mod) and kinds != ["integer", "integer"]:
+        notes.add("% of columns with decimals is exact in Postgres; SQLite drops the decimals first.")
     if isinstance(node, exp.Mod) and not exact(node.expression):  # sqlglot handles this for /
         node.set("expression", exp.Nullif(this=node.expression, expression=number(0)))
     return node
@@ -254,7 +256,7 @@ def _cast_from_sqlite(node: Any, notes: Notes) -> Any:
     if name in {"DOUBLE", "FLOAT"}:
         return cast(_numeric(value, notes), "double precision")
     if name == "DECIMAL":
-        return cast(_numeric(value, notes), "numeric")
+        return _decimal_of_sqlite(value, notes)
     if name in _TEXTS:
         return text_of_sqlite(value, notes)
     raise unsupported(f"SQLite's cast to {node.args['to'].sql()}", "Cast to integer, real or text.")
@@ -269,6 +271,13 @@ def _numeric(value: Any, notes: Notes) -> Any:
     if kind_of(value) in MOMENTS:
         raise unsupported("A date as a number", "Use strftime with the part you need.")
     return cast(value, "integer") if kind_of(value) == "boolean" else value
+
+
+def _decimal_of_sqlite(value: Any, notes: Notes) -> Any:
+    value = _numeric(value, notes)
+    if exact(value) is None and kind_of(value) not in FRACTIONS:
+        raise unsupported("A cast to numeric, which leaves whole numbers whole in SQLite,", "Cast to real or integer.")
+    return cast(value, "numeric")
 
 
 def _whole_of_sqlite(value: Any, notes: Notes) -> Any:

@@ -16,7 +16,7 @@ from dragoman_postgres.reserved import RESERVED
 from dragoman_postgres.rewrite import aggregates, moments
 from dragoman_postgres.rewrite.dates import DATES
 from dragoman_postgres.rewrite.numbers import NUMBERS
-from dragoman_postgres.rewrite.rewriting import Notes, Rewriter, is_ours, unsupported
+from dragoman_postgres.rewrite.rewriting import Notes, Rewriter, bare, is_ours, unsupported
 from dragoman_postgres.rewrite.texts import TEXTS
 from dragoman_postgres.rewrite.truth import TRUTH, number_truths, of_one_type
 
@@ -68,7 +68,19 @@ def _select(node: Any, notes: Notes) -> Any:
     if notes.sqlite:
         _no_bare_columns(node)
         _no_names_of_results(node)
+    if notes.trino:
+        _write_out_keys(node)
     return node
+
+
+def _write_out_keys(node: Any) -> None:
+    """Write out a result that ORDER BY computes with, since Postgres takes its name for a column's."""
+    order = node.args.get("order")
+    named = {column.alias.lower(): column.this for column in node.expressions if isinstance(column, exp.Alias)}
+    for key in order.expressions if order else ():
+        for column in () if isinstance(bare(key.this), exp.Column) else list(key.find_all(exp.Column)):
+            if not column.table and column.name.lower() in named and column.parent_select is node:
+                column.replace(exp.paren(named[column.name.lower()].copy()))
 
 
 def _no_bare_columns(node: Any) -> None:
