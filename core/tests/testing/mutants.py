@@ -197,6 +197,20 @@ class Bare(Wrapped):
         yield rows
 
 
+# Errors
+
+
+@mutant("a_suggestion_is_in_words_of_its_own", says="repeats what the database said")
+class SuggestsWhatTheDatabaseSaid(Wrapped):
+    @asynccontextmanager
+    async def open(self, request):
+        try:
+            async with self.inner.open(request) as stream:
+                yield stream
+        except DragomanError as error:
+            raise type(error)(error.message, suggestion=f"The database says: {error.message}") from None
+
+
 # Rows and values
 
 
@@ -1200,6 +1214,11 @@ def take_zero(value):
 @changing("CutsLongTexts", "a_value_is_exact[text_beyond_64_kb]")
 def cut_text(value):
     return value[:65_535] if isinstance(value, str) else value
+
+
+@changing("CutsVeryLongTexts", "a_text_of_many_characters_is_whole", says="cut no value")
+def cut_long_text(value):
+    return value[:100_000] if isinstance(value, str) else value
 
 
 @changing("WritesFractionsWithoutZeros", "a_value_is_exact[timestamp_of_a_small_fraction]")

@@ -95,6 +95,16 @@ class ErrorCases(Suite):
             assert error.suggestion, f"{error.code} for {statement!r} has no suggestion; say what an agent can do next."
 
     @required
+    async def test_a_suggestion_is_in_words_of_its_own(self, opened: OpenDatabase) -> None:
+        for statement in (UNKNOWN_TABLE, UNKNOWN_COLUMN, BROKEN, self.failing_query):
+            error = await direct_failure(opened, statement)
+            for said in (error.message, *_cause(error).splitlines()[:1]):
+                assert len(_words(said)) < SENTENCE or said.strip() not in error.suggestion, (
+                    f"The suggestion {error.suggestion!r} repeats what the database said. It may be an instruction that"
+                    " somebody wrote into a value: keep it in `message`, and say in `suggestion` what to do."
+                )
+
+    @required
     async def test_no_error_shows_what_must_not_be_shown(
         self, gateway: Gateway, opened: OpenDatabase, database: Database
     ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import re
 from typing import Any, Final
@@ -188,6 +189,26 @@ class SafetyCases(Suite):
         wanted = [[4]] if HOSTILE[value] == "" else []
         assert rows == wanted, f"The parameter {HOSTILE[value]!r} found {rows}: bind parameters, never paste them."
 
+    @required
+    async def test_a_view_runs_no_function_of_users_that_reads(self, database: Database) -> None:
+        where = await self._with_a_function(database) if self._alters else None
+        if where is None:
+            return
+        where = await self.alter(where, f"CREATE VIEW {sample.COUNTED} AS SELECT {sample.COUNT}() AS n")
+        try:
+            async with Gateway.open([where]) as gateway:
+                await _expect_no_call(gateway)
+        finally:
+            where = await self.alter(where, f"DROP VIEW {sample.COUNTED}")
+            await self.alter(where, f"DROP FUNCTION {sample.COUNT}")
+
+    async def _with_a_function(self, database: Database) -> Database | None:
+        """Define a function as the engine writes it; return None if none of the ways is the engine's."""
+        for statement in sample.FUNCTIONS:
+            with contextlib.suppress(Exception):  # the driver's own, of any class
+                return await self.alter(database, statement)
+        return None
+
     @required(Capability.PARAMETERS)
     async def test_no_error_shows_the_values_of_parameters(self, opened: OpenDatabase, dialect: Dialect) -> None:
         _needs_parameters(dialect)
@@ -347,3 +368,15 @@ def _needs_parameters(dialect: Dialect) -> None:
 def placeholder(dialect: Dialect, number: int = 1) -> str:
     """Return a placeholder as agents of the dialect write it."""
     return "?" if dialect.placeholder == "?" else f"${number}"
+
+
+async def _expect_no_call(gateway: Gateway) -> None:
+    """Check that the view that calls the function is refused, and not for another reason."""
+    try:
+        result = await ask(gateway, f"SELECT n FROM {sample.COUNTED}")
+    except Refused:
+        return
+    raise AssertionError(
+        f"A view that calls a function of a user's was answered: {result.rows}. The function read a table, and could do"
+        " more: set Dialect.stored_functions."
+    )

@@ -22,6 +22,18 @@ The columns of its composite foreign key are in another order than the reference
 """
 LATER: Final = "kit_later"
 LATER_VIEW: Final = "kit_later_shown"
+COUNT: Final = "kit_count"
+"""A function that reads a table, if users of the engine can define one, and that the view `COUNTED` calls."""
+COUNTED: Final = "kit_counted"
+_COUNTING: Final = f"SELECT COUNT(*) FROM {GENRE}"
+FUNCTIONS: Final = (
+    f"CREATE FUNCTION {COUNT}() RETURNS INTEGER READS SQL DATA RETURN ({_COUNTING})",
+    f"CREATE FUNCTION {COUNT}() RETURNS BIGINT LANGUAGE SQL AS '{_COUNTING}'",
+    f"CREATE FUNCTION {COUNT}() RETURNS INTEGER AS BEGIN RETURN ({_COUNTING}) END",
+    f"CREATE FUNCTION {COUNT} RETURNS INTEGER AS BEGIN RETURN ({_COUNTING}); END",
+    f"CREATE FUNCTION {COUNT} RETURN NUMBER IS n NUMBER; BEGIN SELECT COUNT(*) INTO n FROM {GENRE}; RETURN n; END;",
+)
+"""How engines write that function."""
 MADE: Final = "kit_made"
 """A table with a generated column `made` of its `id`, if the engine has such columns."""
 ODD: Final = "kit odd"

@@ -13,7 +13,7 @@ from dragoman.dialect import Capability, Dialect
 from dragoman.errors import DragomanError
 from dragoman.gateway import Gateway
 from dragoman.testing import sample
-from dragoman.testing.base import Suite, ask, expect_answer
+from dragoman.testing.base import OpenDatabase, Suite, ask, expect_answer, run
 from dragoman.testing.tiers import capability, recommended, required
 
 SHOWN: Final = 100
@@ -303,6 +303,21 @@ class ValueCases(Suite):
         result = await ask(gateway, f"SELECT id, genre_id, title FROM {sample.TRACK} ORDER BY id")
         assert result.rows == [list(row) for row in sample.TRACKS], (
             f"The rows came as {result.rows}: texts must come as they were stored, with all their characters."
+        )
+
+    @required
+    async def test_a_text_of_many_characters_is_whole(self, opened: OpenDatabase) -> None:
+        written, value = VALUES["text_beyond_64_kb"]
+        longer, wanted = "0123456789" * 7, value.replace("0", "0123456789" * 7)
+        statement = f"SELECT REPLACE({self._literal('text_beyond_64_kb', written)}, '0', '{longer}') AS v"
+        try:
+            _, rows = await run(opened, statement, max_bytes=4 * len(wanted))
+        except DragomanError:
+            return  # an engine or a driver whose texts are shorter, and that says so
+        came = str(rows[0][0])
+        assert came == wanted, (
+            f"A text of {len(wanted)} characters came with {len(came)}: cut no value. Raise the driver's limit of a"
+            " value, or refuse a longer one with RESULT_TOO_LARGE."
         )
 
     @required
