@@ -233,6 +233,22 @@ def test_what_a_driver_raises_in_a_hook_is_translated_by_the_same_patterns():
         raise RuntimeError("/data/shop.db is odd")
 
 
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ('No table kit_trak!\nDid you mean "kit_track"?', "No table kit_trak!"),
+        ("Unknown identifier 'a'. Maybe you meant: ['secret']", "Unknown identifier 'a'."),
+        ('"titel" was not found\nCandidate bindings: "title", "ssn"', '"titel" was not found'),
+        ("No function abs(VARCHAR)\n\tCandidate functions:\n\tabs(BIGINT)",
+         "No function abs(VARCHAR) Candidate functions: abs(BIGINT)"),
+    ],
+)  # fmt: skip
+def test_names_that_the_database_proposes_are_not_shown(said: str, told: str):
+    with pytest.raises(DragomanError) as caught, translate_errors("shop", (), ()):
+        raise ProgrammingError("SELECT", None, Exception(said))
+    assert caught.value.message == told
+
+
 def test_the_number_before_a_message_is_not_shown():
     driver_error = ProgrammingError("SELECT", None, Exception(1146, "Table 'x.y' doesn't exist"))
     patterns = ((r"^\(1146, .*'(?:\w+\.)?(?P<name>\w+)'", TableNotFound),)

@@ -211,6 +211,17 @@ class SuggestsWhatTheDatabaseSaid(Wrapped):
             raise type(error)(error.message, suggestion=f"The database says: {error.message}") from None
 
 
+@mutant("an_error_names_nothing_that_the_statement_does_not", says="leave out what the database proposes")
+class ProposesWhatMayBeHidden(Wrapped):
+    @asynccontextmanager
+    async def open(self, request):
+        try:
+            async with self.inner.open(request) as stream:
+                yield stream
+        except DragomanError as error:
+            raise type(error)(f"{error.message}; maybe you meant kit_track or kit_genre") from None
+
+
 # Rows and values
 
 

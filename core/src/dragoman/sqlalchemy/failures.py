@@ -60,6 +60,9 @@ _SUGGESTIONS: Final[dict[Failure, str]] = {
 MAX_MESSAGE: Final = 500
 MAX_LINES: Final = 6
 _TRACE: Final = re.compile(r"Traceback \(most recent|^ *File \"", re.MULTILINE)
+_PROPOSED: Final = re.compile(
+    r"\s*\b(?:(?:did|maybe|perhaps) you meant?|(?:candidate|similar) (?:bindings?|columns?|tables?|names?))\b", re.I
+)
 _POINTING: Final = re.compile(r"LINE \d+:.*|[\s^~]+")
 
 
@@ -156,11 +159,12 @@ def _by_class(error: exc.DBAPIError) -> Failure:
 def _redact(message: str, hidden: Sequence[str]) -> str:
     """Return the driver's message on one line, without what must not be shown.
 
-    In some the cause stands below the first line.
+    In some the cause stands below the first line. Names that the database proposes may be hidden from the caller.
     """
     told = _TRACE.split(message, maxsplit=1)[0]
     lines = [line.strip(" -\t") for line in told.strip().splitlines()[:MAX_LINES]]
     shown = " ".join(line for line in lines if line and not _POINTING.fullmatch(line))
+    shown = _PROPOSED.split(shown, maxsplit=1)[0]
     for text in sorted(hidden, key=len, reverse=True):
         shown = shown.replace(text, "***")
     return shown[:MAX_MESSAGE]

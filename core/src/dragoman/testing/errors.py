@@ -113,6 +113,17 @@ class ErrorCases(Suite):
             assert_discreet(await failure(gateway, statement), database, listed=catalogs)
             assert_discreet(await direct_failure(opened, statement), database, listed=catalogs)
 
+    @required
+    async def test_an_error_names_nothing_that_the_statement_does_not(self, opened: OpenDatabase) -> None:
+        there = (sample.TRACK, sample.GENRE, sample.RATING, sample.LISTING, sample.APPEAL, "title", "genre_id")
+        for statement in (UNKNOWN_TABLE, UNKNOWN_COLUMN, UNKNOWN_SCHEMA, BROKEN):
+            error = await direct_failure(opened, statement)
+            named = [name for name in there if name in error.message and name not in statement]
+            assert not named, (
+                f"The message {error.message!r} names {', '.join(named)}, which the statement does not. A role may hide"
+                " it: leave out what the database proposes. The gateway proposes what a caller may see."
+            )
+
     @recommended
     async def test_a_failed_statement_spoils_nothing(self, gateway: Gateway) -> None:
         for _ in range(gateway.database().config.pool_size + 1):
