@@ -175,6 +175,8 @@ EDGES = [
     ("postgres", "select count(*) from orders where o_orderdate in (timestamp '1995-01-01 00:00:00')"),
     ("postgres", "select -n_nationkey as n_nationkey, n_name from nation order by -n_nationkey limit 3"),
     ("sqlite", "select -n_nationkey as n_nationkey, n_name from nation order by -n_nationkey limit 3"),
+    ("postgres", "select substr(n.n_name, 1, 1) as n_name, count(*) from nation n group by n_name order by 1"),
+    ("sqlite", "select substr(n.n_name, 1, 1) as n_name, count(*) from nation n group by n_name order by 1"),
     ("sqlite", "select cast(n_nationkey as numeric) / 4 from nation"),
     ("sqlite", "select datetime(x), unixepoch(x), date(x, '+1 hour') from (select '2024-01-31 23:59:59.5' as x) q"),
     ("sqlite", "select strftime('%Y-%m', x), strftime('%s', x) from (select '2024-01-31 23:59:59.5' as x) q"),

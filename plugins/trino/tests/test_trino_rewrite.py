@@ -99,6 +99,7 @@ FROM_POSTGRES = [
         "SELECT EXTRACT(YEAR FROM a) AS y, COUNT(*) FROM t GROUP BY 1",
     ),
     ("select lower(a) as a, count(*) from t group by a", "SELECT LOWER(a) AS a, COUNT(*) FROM t GROUP BY a"),
+    ("select lower(t.a) as a, count(*) from t group by A", "SELECT LOWER(t.a) AS a, COUNT(*) FROM t GROUP BY A"),
     ("select a from t order by a limit all", "SELECT a FROM t ORDER BY a"),
     (
         "with recursive c as (select 1 as n union all select n + 1 from c) table c",

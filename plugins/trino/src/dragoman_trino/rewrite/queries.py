@@ -108,11 +108,11 @@ def _group_by_place(node: Any) -> None:
     if not group:
         return
     named = {c.alias.lower(): (place, c.this) for place, c in enumerate(node.expressions, 1) if c.args.get("alias")}
-    keys = [key.sql() for key in group.expressions]
+    keys = {_plain_sql(key) for key in group.expressions}
     for key in list(group.expressions):
         place, meant = named.get(key.name.lower(), (0, None)) if _is_plain(key) else (0, None)
-        columns = [column.sql() for column in meant.find_all(exp.Column)] if meant is not None else []
-        if columns and key.sql() not in columns and not set(columns) <= set(keys):
+        columns = {_plain_sql(column) for column in meant.find_all(exp.Column)} if meant is not None else set()
+        if columns and _plain_sql(key) not in columns and not columns <= keys:
             key.replace(exp.Literal.number(place))
 
 
