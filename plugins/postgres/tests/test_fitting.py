@@ -14,11 +14,17 @@ CREATE TABLE people (id int PRIMARY KEY, name varchar(40), mood mood, doc json, 
 CREATE TABLE bills (id int PRIMARY KEY, person int REFERENCES people, total numeric(10, 2), at timestamp);
 CREATE TABLE lines (bill int, place int, name text, PRIMARY KEY (bill, place));
 CREATE TABLE parts (id int, bill int, place int, name text);
+CREATE TABLE notes (id int PRIMARY KEY, total int);
+CREATE TABLE old_notes () INHERITS (notes);
+CREATE TABLE counts (id bigint PRIMARY KEY, total int);
 INSERT INTO people VALUES (1, 'Ann', 'good', '{"a": 1}', 'x', '9'), (2, 'Ann', 'bad', '{}', 'y', '9'),
     (3, 'Bob', NULL, NULL, NULL, '9');
 INSERT INTO bills VALUES (1, 1, 10, '2024-01-01'), (2, 1, 5, '2024-02-01'), (3, 2, 7, '2024-02-02'), (4, NULL, 1, NULL);
 INSERT INTO lines VALUES (1, 1, 'a'), (1, 2, 'b'), (2, 1, 'c');
 INSERT INTO parts VALUES (1, 1, 1, 'p'), (2, 1, 1, 'q'), (3, 2, 1, 'r'), (4, 2, 9, 's');
+INSERT INTO notes VALUES (1, 10), (2, 20);
+INSERT INTO old_notes VALUES (1, 5);
+INSERT INTO counts VALUES (9007199254740992, 1), (9007199254740993, 2);
 """
 ROLES = {
     "whole": {},
@@ -50,6 +56,14 @@ SELECT id, name, count(*) FROM people JOIN (VALUES (1), (1), (2)) v(id) USING (i
 SELECT public.people.id, public.people.name FROM public.people GROUP BY public.people.id ORDER BY 1
 SELECT name, count(*) FROM people GROUP BY ROLLUP (name) ORDER BY 1
 SELECT $$ü$$ || people.name FROM people GROUP BY people.id ORDER BY people.id
+SELECT id, sum(total), count(*) FILTER (WHERE total > 5) FROM notes GROUP BY id ORDER BY id
+SELECT id, pg_catalog.sum(total) FROM counts JOIN (VALUES (9007199254740992::float8)) v(id) USING (id) GROUP BY id
+SELECT id, EXISTS (SELECT * FROM bills WHERE person = people.id) FROM people GROUP BY id ORDER BY id
+SELECT id, (SELECT doc FROM (VALUES ('x')) v(doc)) FROM people GROUP BY id ORDER BY id
+SELECT id, (SELECT max(total) FROM bills WHERE p.mood = 'bad' AND person = p.id) FROM people p GROUP BY id ORDER BY id
+SELECT id, (SELECT sum(b.total + length(p.name)) FROM bills b WHERE person = p.id) FROM people p GROUP BY id ORDER BY id
+SELECT id, sum(count(*)) OVER (ORDER BY p.name), max(length(p.name)) OVER () FROM people p GROUP BY id ORDER BY id
+SELECT id, sum(sum(total)) OVER (ORDER BY at) FROM bills GROUP BY id ORDER BY id
 """
 QUALIFIED = """
 SELECT public.people.name FROM public.people ORDER BY public.people.id

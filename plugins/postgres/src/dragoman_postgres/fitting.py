@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from dragoman import ConfinedRelation, Statement
@@ -23,7 +23,19 @@ _ARRAY: type[Any] = list
 _STAR = "*"
 _OF_GROUPS = ("targetList", "havingClause", "sortClause", "windowClause", "distinctClause")
 """The clauses that may read only what GROUP BY names."""
+_QUERY = "SelectStmt"
 _CALLS = frozenset({"FuncCall", "JsonArrayAgg", "JsonObjectAgg"})
+_AGGREGATES = frozenset(
+    """
+    any_value array_agg avg bit_and bit_or bit_xor bool_and bool_or corr count covar_pop covar_samp every json_agg
+    json_agg_strict json_object_agg json_object_agg_strict json_object_agg_unique json_object_agg_unique_strict
+    jsonb_agg jsonb_agg_strict jsonb_object_agg jsonb_object_agg_strict jsonb_object_agg_unique
+    jsonb_object_agg_unique_strict max min range_agg range_intersect_agg regr_avgx regr_avgy regr_count regr_intercept
+    regr_r2 regr_slope regr_sxx regr_sxy regr_syy stddev stddev_pop stddev_samp string_agg sum var_pop var_samp variance
+    xmlagg
+    """.split()
+)
+"""Aggregates of the system. They may read columns that GROUP BY does not name."""
 _COMPARABLE = re.compile(
     r"(smallint|integer|bigint|numeric|real|double precision|float[48]|boolean|text|varchar|char|uuid|date|interval"
     r"|(time|timestamp)(tz)?|jsonb)(\(\d+(,\d+)?\))?"
@@ -63,14 +75,14 @@ def fit(statement: Statement, parts: Mapping[int | None, ConfinedRelation]) -> I
         yield from _remove_schema(statement, places(location) or 0)
 
 
-def _walk(tree: Any, leaving_out: frozenset[str] = frozenset()) -> Iterator[Node]:
-    """Yield the nodes of a tree, without those below keys that are left out."""
+def _walk(tree: Any, leaves_out: Callable[[str, Any], bool] = lambda kind, node: False) -> Iterator[Node]:
+    """Yield the nodes of a tree, without those below what is left out."""
     waiting = [tree]
     while waiting:
         node = waiting.pop()
         if type(node) is _OBJECT:
             yield node
-            waiting += [value for key, value in node.items() if key not in leaving_out]
+            waiting += [value for key, value in node.items() if not leaves_out(key, value)]
         elif type(node) is _ARRAY:
             waiting += node
 
@@ -141,23 +153,41 @@ def _is_merged(name: str, select: Node) -> bool:
 def _read_after(source: _Source, select: Node) -> list[str]:
     """Return the columns of a part that clauses after GROUP BY may read, without its key.
 
-    A call may be that of an aggregate, which also reads columns of types that GROUP BY does not take.
+    A call may be that of an aggregate, and a name in a subquery may mean a column there. So these add no column of a
+    type that GROUP BY does not take.
     """
     clauses = [select[name] for name in _OF_GROUPS if name in select]
-    plain = _names(source, _find(_walk(clauses, _CALLS), "ColumnRef"))
-    called = _names(source, _find(_walk(clauses), "ColumnRef"))
+    subqueries = [*_find(_walk(clauses), _QUERY)]
+    own = _names(source, _walk(clauses, _is_call_or_query)) | _names(source, _walk(clauses, _is_call), qualified=True)
+    perhaps = _names(source, _walk(clauses, _is_aggregate)) | _names(source, _walk(subqueries))
     return [
         each.name
         for each in source.part.columns
         if each.name not in source.part.key
-        and ({each.name, _STAR} & plain or (each.name in called and _COMPARABLE.fullmatch(each.type)))
+        and ({each.name, _STAR} & own or ({each.name, _STAR} & perhaps and _COMPARABLE.fullmatch(each.type)))
     ]
 
 
-def _names(source: _Source, columns: Iterable[Node]) -> set[str]:
-    """Return the names that may mean columns of a part."""
-    fields = map(_fields, columns)
-    return {name for *before, name in fields if before in ([], [source.name], [source.schema, source.name])}
+def _is_call(kind: str, node: Any) -> bool:
+    return kind in _CALLS
+
+
+def _is_call_or_query(kind: str, node: Any) -> bool:
+    return kind in _CALLS or kind == _QUERY
+
+
+def _is_aggregate(kind: str, node: Any) -> bool:
+    """Return whether a node is a call of an aggregate of the system, and not one over a window."""
+    if kind != "FuncCall" or "over" in node:
+        return False
+    *schema, name = (each["String"]["sval"] for each in node["funcname"])
+    return name in _AGGREGATES and schema in ([], ["pg_catalog"])
+
+
+def _names(source: _Source, nodes: Iterable[Node], *, qualified: bool = False) -> set[str]:
+    """Return the names that may mean columns of a part. `qualified`: only those behind the part's own name."""
+    befores = [[source.name], [source.schema, source.name], *([] if qualified else [[]])]
+    return {name for *before, name in map(_fields, _find(nodes, "ColumnRef")) if before in befores}
 
 
 def _find_qualified(nodes: list[Node], sources: Mapping[int, _Source]) -> Iterator[int]:
