@@ -1,10 +1,13 @@
 """A part of a table is used like the table: with the schema before its columns, and its key alone in GROUP BY."""
 
+from dataclasses import replace
+
 import asyncpg
 import pytest
 from dragoman import DragomanError, Gateway, Principal
 from dragoman.config import Configuration
 from dragoman.config.roles import Grant, Role
+from dragoman.model import DeclaredKey
 
 SCHEMA = """
 DROP SCHEMA IF EXISTS public CASCADE;
@@ -13,10 +16,10 @@ CREATE TYPE mood AS ENUM ('good', 'bad');
 CREATE TABLE people (id int PRIMARY KEY, name varchar(40), mood mood, doc json, "Odd ""name" text, ssn text);
 CREATE TABLE bills (id int PRIMARY KEY, person int REFERENCES people, total numeric(10, 2), at timestamp);
 CREATE TABLE lines (bill int, place int, name text, PRIMARY KEY (bill, place));
-CREATE TABLE parts (id int, bill int, place int, name text);
-CREATE TABLE notes (id int PRIMARY KEY, total int);
+CREATE TABLE parts (id int, bill int, place int, name text, ssn text);
+CREATE TABLE notes (id int PRIMARY KEY, total int, ssn text);
 CREATE TABLE old_notes () INHERITS (notes);
-CREATE TABLE counts (id bigint PRIMARY KEY, total int);
+CREATE TABLE counts (id bigint PRIMARY KEY, total int, ssn text);
 INSERT INTO people VALUES (1, 'Ann', 'good', '{"a": 1}', 'x', '9'), (2, 'Ann', 'bad', '{}', 'y', '9'),
     (3, 'Bob', NULL, NULL, NULL, '9');
 INSERT INTO bills VALUES (1, 1, 10, '2024-01-01'), (2, 1, 5, '2024-02-01'), (3, 2, 7, '2024-02-02'), (4, NULL, 1, NULL);
@@ -144,3 +147,29 @@ async def test_a_masked_key_stands_for_no_other_column(database):
     async with Gateway.open(Configuration(databases={"db": database}, roles=masked)) as gateway:
         with pytest.raises(DragomanError, match="GROUP BY"):
             await ask(gateway, "masked", "SELECT p.id, p.name FROM people p GROUP BY p.id")
+
+
+async def test_a_key_that_only_the_configuration_declares_stands_for_no_other_column(database):
+    declared = replace(database, keys=(DeclaredKey(table="parts", columns=("bill",)),))
+    async with Gateway.open(Configuration(databases={"db": declared}, roles=roles(**ROLES))) as gateway:
+        for role in ROLES:
+            with pytest.raises(DragomanError, match="GROUP BY"):
+                await ask(gateway, role, "SELECT bill, name, count(*) FROM parts GROUP BY bill")
+
+
+async def test_a_key_of_a_table_with_heirs_stands_for_no_other_column(gateway, subtests):
+    """Two rows may agree in it. Postgres itself takes the other columns of any of them."""
+    for role in set(ROLES) - {"whole"}:
+        with subtests.test(role=role), pytest.raises(DragomanError, match="GROUP BY"):
+            await ask(gateway, role, "SELECT id, total FROM notes GROUP BY id")
+
+
+async def test_the_key_of_a_partitioned_table_stands_for_its_other_columns(database, server, gateway):
+    await server.run(
+        "CREATE TABLE days (id int PRIMARY KEY, name text, ssn text) PARTITION BY RANGE (id);"
+        "CREATE TABLE days_of_spring PARTITION OF days FOR VALUES FROM (1) TO (90);"
+        "INSERT INTO days VALUES (1, 'a'), (2, 'a')",
+        database.database,
+    )
+    for role in ROLES:
+        assert (await ask(gateway, role, "SELECT name FROM days GROUP BY id"))[1] == [["a"], ["a"]]

@@ -45,7 +45,7 @@ def to_read(part: ConfinedRelation, table: Table, dialect: Dialect) -> ConfinedR
     if dialect.confine is None or (len(part.columns) == len(table.columns) and not part.expressions):
         return None
     stored = {column.name for column in part.columns if column.expression is None}
-    return replace(part, key=table.primary_key) if stored.issuperset(table.primary_key) else part
+    return replace(part, key=table.proven_key) if stored.issuperset(table.proven_key) else part
 
 
 class Part(NamedTuple):

@@ -43,7 +43,8 @@ def _merge_one(key: DeclaredKey, find: Find, dialect: Dialect) -> Table:
     if key.references is None:
         if table.primary_key:
             return table
-        return replace(table, constraints=(Constraint(type="PRIMARY KEY", columns=columns), *table.constraints))
+        declared = Constraint(type="PRIMARY KEY", columns=columns, proven=False)
+        return replace(table, constraints=(declared, *table.constraints))
     target = find(key.references)
     foreign = _foreign_key(table.relation, columns, target, _columns(target, key.referenced_columns, dialect))
     return table if _lists(table, foreign) else replace(table, foreign_keys=(*table.foreign_keys, foreign))

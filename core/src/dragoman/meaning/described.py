@@ -82,7 +82,7 @@ class DescribedInspector(WrappedInspector):
             _describe(column, text.columns.get(column.name.casefold(), NOTHING)) for column in table.columns
         )
         key = _names(table, text.primary_key)
-        own = (Constraint(type="PRIMARY KEY", columns=key),) if key and not table.primary_key else ()
+        own = (Constraint(type="PRIMARY KEY", columns=key, proven=False),) if key and not table.primary_key else ()
         return replace(
             table,
             comment=table.comment or text.description or None,

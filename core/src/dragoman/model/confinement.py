@@ -50,7 +50,8 @@ class ConfinedColumn:
 class ConfinedRelation:
     """What callers have of a relation: these columns, in the rows where `filter` holds. None: in every row.
 
-    `key`: the columns of its primary key, if callers have all of them as they are stored.
+    `key`: the columns of its primary key, if callers have all of them as they are stored, and
+    the database ensures that no two rows agree in them.
     """
 
     relation: Relation

@@ -92,14 +92,17 @@ class TableColumn:
 class Constraint:
     """A primary key, unique, check or exclusion constraint.
 
-    `definition`: the database's text. Always set for check and exclusion constraints, for others if it says more than
-    the columns.
+    - `definition`: the database's text. Always set for check and exclusion constraints, for others if it says more than
+      the columns.
+    - `proven`: whether the database ensures it for all rows that queries of the relation read. False for a key that
+      only the configuration declares, and in Postgres for a key of a table from which others inherit.
     """
 
     type: Literal["PRIMARY KEY", "UNIQUE", "CHECK", "EXCLUDE"]
     name: str | None = None
     columns: tuple[str, ...] = ()
     definition: str | None = None
+    proven: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,6 +171,11 @@ class Table:
     def primary_key(self) -> tuple[str, ...]:
         """The primary key's columns in key order; empty without a primary key."""
         return next((c.columns for c in self.constraints if c.type == "PRIMARY KEY"), ())
+
+    @property
+    def proven_key(self) -> tuple[str, ...]:
+        """The primary key's columns, if the database ensures that no two rows agree in them; else empty."""
+        return next((c.columns for c in self.constraints if c.type == "PRIMARY KEY" and c.proven), ())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

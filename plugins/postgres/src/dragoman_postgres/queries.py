@@ -173,6 +173,8 @@ SELECT con.conrelid, con.contype::text, con.conname::text, con.conkey::text[],
   CASE WHEN con.contype IN ('c', 'x') OR (con.conrelid NOT IN {_LOCKED}
       AND (con.condeferrable OR con.confmatchtype = 'f' OR NOT con.convalidated))
     THEN pg_get_constraintdef(con.oid, true) END,
+  con.conrelid NOT IN (SELECT inhparent FROM pg_inherits)
+    OR con.conrelid IN (SELECT partrelid FROM pg_partitioned_table),
   target_schema.nspname::text, target.relname::text, CASE WHEN con.contype = 'f' THEN array(
     SELECT a.attname::text FROM pg_catalog.unnest(con.confkey) WITH ORDINALITY AS key(number, place)
     JOIN pg_attribute AS a ON a.attrelid = con.confrelid AND a.attnum = key.number ORDER BY key.place) END,

@@ -186,7 +186,7 @@ class _Columns:
 
 def _interpret_checks(relation: Relation, names: dict[str, str], rows: Iterable[Row]) -> _Checked:
     checked = _Checked()
-    for _, kind, name, key, definition, *reference in rows:
+    for _, kind, name, key, definition, proven, *reference in rows:
         try:
             columns = tuple([names[number] for number in key or ()])
         except KeyError:
@@ -197,7 +197,13 @@ def _interpret_checks(relation: Relation, names: dict[str, str], rows: Iterable[
             checked.unproven.update(key)
         else:
             checked.constraints.append(
-                Constraint(type=_CONSTRAINTS[kind], name=name, columns=columns, definition=definition)
+                Constraint(
+                    type=_CONSTRAINTS[kind],
+                    name=name,
+                    columns=columns,
+                    definition=definition,
+                    proven=proven or kind == "c",
+                )
             )
             if kind == "c" and (found := allowed_values(definition)):
                 checked.values[found[0]] = found[1]
