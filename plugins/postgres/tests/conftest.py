@@ -1,9 +1,11 @@
 """What the tests of this distribution share."""
 
+import math
 from collections.abc import AsyncGenerator
 
 import asyncpg
 import pytest
+from dragoman_postgres import pool
 from dragoman_postgres.executor import PostgresExecutor
 from dragoman_postgres.testing.fixtures import database_name, server
 
@@ -29,3 +31,9 @@ async def admin(server, database_name, anyio_backend) -> AsyncGenerator["asyncpg
     connection = await asyncpg.connect(server.address(database_name))
     yield connection
     await connection.close()
+
+
+@pytest.fixture
+def lasting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No connection is replaced because it has worked for long."""
+    monkeypatch.setattr(pool, "MOST_WORK", math.inf)

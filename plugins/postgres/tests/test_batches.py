@@ -18,6 +18,8 @@ from dragoman_postgres.driver import Aside
 from dragoman_postgres.executor import REMEMBERED, PostgresExecutor
 from dragoman_postgres.pool import Connections
 
+pytestmark = pytest.mark.usefixtures("lasting")
+
 COMMANDS = ("BEGIN READ ONLY", "SET LOCAL statement_timeout = 20000")
 BEGIN = Batch.of(*COMMANDS)
 BEGIN_ALONE = Batch.of("BEGIN READ ONLY").messages

@@ -43,12 +43,6 @@ SLEEP = "SELECT pg_sleep(60)"
 BUSY = "SELECT count(*) FROM pg_stat_activity WHERE state <> 'idle' AND pid <> pg_backend_pid() AND datname = $1"
 
 
-@pytest.fixture
-def lasting(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No connection is replaced because it has worked for long."""
-    monkeypatch.setattr(pool, "MOST_WORK", math.inf)
-
-
 async def assert_ended(admin, name):
     """Soon no backend of the database works any more, nor holds a transaction."""
     with anyio.fail_after(30):
@@ -419,6 +413,7 @@ FAREWELL = b"E" + struct.pack("!I", len(FIELDS) + 4) + FIELDS
 """What a server says before it closes a connection, as it may arrive while nothing is asked."""
 
 
+@pytest.mark.usefixtures("lasting")
 async def test_a_connection_that_said_farewell_and_is_not_closed_yet_is_replaced(server, database_name):
     executor = PostgresExecutor(server.configure(database_name, pool_size=1))
     pid = await value_of(executor, "SELECT pg_backend_pid()")
@@ -439,6 +434,7 @@ async def test_a_farewell_between_two_messages_is_a_clear_error(server, database
     await connections.aclose()
 
 
+@pytest.mark.usefixtures("lasting")
 async def test_a_connection_killed_in_the_middle_is_a_clear_error(server, database_name, admin):
     executor = PostgresExecutor(server.configure(database_name, pool_size=1))
     pid = await value_of(executor, "SELECT pg_backend_pid()")
@@ -566,6 +562,7 @@ async def _until_answered(gateway):
             return
 
 
+@pytest.mark.usefixtures("lasting")
 async def test_a_repeated_statement_takes_one_round_trip(server, database_name):
     config = server.configure(database_name)
     if not str(config.host).startswith("/"):
