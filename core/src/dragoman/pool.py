@@ -109,7 +109,7 @@ class Pool(Generic[R]):
             resource = await self._take(seconds, begin, ending)
             try:
                 yield resource
-                await self._end(resource)
+                await self._end(resource, ending)
             except BaseException:
                 await self._end_apart(resource, ending)
                 raise
@@ -185,8 +185,8 @@ class Pool(Generic[R]):
         with contextlib.suppress(Exception):
             await self._end(await opening)
 
-    async def _end(self, resource: R) -> None:
-        """Keep a resource if it is clean again, else close it."""
+    async def _end(self, resource: R, ending: Ending | None = None) -> None:
+        """Keep a resource if it is clean again, else close it: with `ending`, nobody waits for that for long."""
         try:
             clean = await self._manager.clean(resource)
         except Exception:
@@ -194,8 +194,10 @@ class Pool(Generic[R]):
             clean = False
         if clean and not self._closed:
             self._idle.append((resource, time.monotonic()))
-        else:
+        elif ending is None:
             await self._close(resource)
+        else:
+            await self._replace(resource, ending)
 
     async def _close(self, resource: R) -> None:
         """Close a resource.

@@ -118,6 +118,8 @@ class Files(Manager[Connection]):
         self.most = self.opened = 0
         self.trusted, self.spoils = True, False
         self.aborted: list[Connection] = []
+        self.may_close = asyncio.Event()
+        self.may_close.set()
 
     async def open(self, seconds: float) -> Connection:
         connection = self.kind(self.path)
@@ -139,6 +141,7 @@ class Files(Manager[Connection]):
 
     async def close(self, resource: Connection) -> None:
         if resource in self.open_ones:
+            await self.may_close.wait()
             await resource.close()
             self.open_ones.discard(resource)
         if self.spoils:
@@ -294,6 +297,18 @@ async def test_an_error_at_closing_is_logged_and_not_the_borrower_s(
     for _ in range(SIZE + 1):
         assert await ask(pool, "SELECT 1") == [(1,)]
     assert caplog.messages == ["one of the connections could not be closed"] * (SIZE + 1)
+
+
+async def test_a_borrower_does_not_wait_for_a_closing_that_does_not_end(files: Files, pool: Pool[Connection]):
+    files.may_close.clear()
+    files.spoils = True
+    assert [await ask(pool, "SELECT 1") for _ in range(SIZE)] == [[(1,)]] * SIZE
+    with pytest.raises(Busy):  # the places are not free before that
+        await ask(pool, "SELECT 1", seconds=0.01)
+    files.spoils = False
+    files.may_close.set()
+    assert await ask(pool, "SELECT 1") == [(1,)]
+    assert files.most <= SIZE
 
 
 async def test_cancelled_work_is_ended_before_the_next_borrower_comes(files: Files, pool: Pool[Connection]):
