@@ -203,12 +203,15 @@ class Confined:
       characters. A text with replaced parts is judged again, and only these parts may name a confined relation.
     - `lead`: the number of characters at the beginning of `text` that must stay in front of whatever an executor puts
       around the statement.
+    - `slow`: why it may be much slower than the caller's text, and what to write instead. It is said when the deadline
+      passes.
     """
 
     text: str
     parameters: tuple[int | str, ...] | None = None
     replaced: tuple[tuple[int, int, int], ...] = ()
     lead: int = 0
+    slow: str = ""
 
     def original(self, offset: int) -> int:
         """Return the place in the caller's text that a place in `text` comes from."""

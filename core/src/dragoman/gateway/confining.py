@@ -40,10 +40,6 @@ _FAILS = (
     "The query fails on a value that it computes with. "
     "For tables with filtered rows or masked columns, and views of what you do not see, the value is not shown."
 )
-_UNINDEXED = (
-    "A table of which you see some rows is read without its indexes. "
-    "Join a subquery with GROUP BY instead of a subquery for each row."
-)
 _GUARD = "Guard divisions, casts and function arguments, for instance with NULLIF or CASE."
 REMEMBERED = 512
 """The number of statements whose confined form is kept for a set of roles. The least recently used is dropped first."""
@@ -116,8 +112,8 @@ class ConfinedStatement:
             error = error.replace(offset=self.confined.original(error.offset))
         elif isinstance(error, QueryError) and self.computes:
             return fails()
-        if isinstance(error, QueryTimeout) and any(part.filter is not None for part in self.parts):
-            return error.replace(suggestion=f"{error.suggestion} {_UNINDEXED}")
+        if isinstance(error, QueryTimeout) and self.confined.slow:
+            return error.replace(suggestion=f"{error.suggestion} {self.confined.slow}")
         if isinstance(error, ParameterError) and self.confined.parameters is not None:
             return _of_value(error, self.confined.parameters)
         return error

@@ -35,6 +35,10 @@ _FEW = "pg_catalog.num_nulls({column}) OPERATOR(pg_catalog.=) ALL (ARRAY(SELECT 
 _THOUSAND = "pg_catalog.generate_series(1, (SELECT 0))"
 """No rows, for which the planner assumes a thousand: it does not know the bound."""
 _WHOLE = "SELECT * FROM (\n"
+_UNINDEXED = (
+    "A table of which you see some rows has no index for your conditions. "
+    "Join a subquery with GROUP BY instead of a subquery for each row."
+)
 _MEMBER = re.compile("WITH (part_[0-9a-f]{24}_)")
 
 
@@ -111,7 +115,7 @@ class _Splicing:
         lead = f"WITH {members}\n"
         self._replaced.insert(0, (0, 0, len(lead) + len(_WHOLE)))
         self._text = f"{lead}{_WHOLE}{self._text}\n) AS {self._name}"
-        return replace(self._finish(), lead=len(lead))
+        return replace(self._finish(), lead=len(lead), slow=_UNINDEXED)
 
     def _span(self, offset: int) -> tuple[int, int, str]:
         """Return the place of a dotted name, including TABLE before it, and the text that replaces it."""
