@@ -123,7 +123,7 @@ def _replace(path: Path, work: Callable[[Pages], None]) -> Pages:
 
     thread = Thread(target=go_on)
     thread.start()
-    begun.wait()
+    assert begun.wait(60)
     mine.close()
     other = _keep(path / "other", OTHERS)
     thread.join()

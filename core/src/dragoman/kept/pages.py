@@ -141,6 +141,6 @@ class Pages:
         self._file.close()
 
     def close(self) -> None:
-        """Remove the file, and leave it."""
+        """Leave the file, and remove it."""
         self.leave()
         self.path.unlink(missing_ok=True)

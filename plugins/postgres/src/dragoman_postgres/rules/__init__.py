@@ -118,7 +118,7 @@ _OF_NODES = "string|number|boolean|count|sum|name|local-name|normalize-space|str
 _PLAIN_PATH = re.compile(rf"(?=.{{1,200}}\Z)(?!.*//.*//)(?:{_STEPS}|(?:{_OF_NODES})\({_STEPS}\))")
 # Each fragment of a headline is chosen among all places of the text.
 _FRAGMENTS = r"""maxfragments"?\s*=\s*["']?\d{1,2}["']?\s*(?=,|\Z)"""
-_HEADLINE = re.compile(rf"(?:(?!maxfragments).|{_FRAGMENTS})*", re.DOTALL | re.IGNORECASE)
+_HEADLINE = re.compile(rf"(?=.{{0,1000}}\Z)(?:(?!maxfragments).|{_FRAGMENTS})*", re.DOTALL | re.IGNORECASE)
 # Of PostGIS: how many parts each arc or segment gets. Small ones are ended, by the parts that come after them.
 _FEW = re.compile(r"\d{1,3}")
 _STYLE = re.compile(
