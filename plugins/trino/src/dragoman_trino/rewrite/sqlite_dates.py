@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
+from contextlib import closing
 from datetime import date
 from typing import Any
 
@@ -22,7 +23,7 @@ _JULIAN_OF_EPOCH = "2440587.5e0"
 
 def _value(name: str, arguments: list[Any]) -> Any:
     """Return the value of a function of literals, computed by SQLite itself: its months overflow in its own way."""
-    with sqlite3.connect(":memory:") as connection:
+    with closing(sqlite3.connect(":memory:")) as connection:
         places = ", ".join("?" * len(arguments))
         return connection.execute(f"SELECT {name}({places})", [argument.name for argument in arguments]).fetchone()[0]
 
