@@ -111,7 +111,7 @@ def _group_by_place(node: Any) -> None:
     keys = {_plain_sql(key) for key in group.expressions}
     for key in list(group.expressions):
         place, meant = named.get(key.name.lower(), (0, None)) if _is_plain(key) else (0, None)
-        columns = {_plain_sql(column) for column in meant.find_all(exp.Column)} if meant is not None else set()
+        columns = {_plain_sql(column) for column in meant.find_all(exp.Column)} if meant is not None else set[str]()
         if columns and _plain_sql(key) not in columns and not columns <= keys:
             key.replace(exp.Literal.number(place))
 
