@@ -170,7 +170,7 @@ def rules() -> Rules:
             "is_normalized": "left(the text, 10000) IS NORMALIZED",
             "tsquery": "left(the text, 10000)::tsquery",
             "ts_match_tt": "the_left::tsvector @@ the_right",
-            HEADLINE: "ts_headline('english', the text, the query, 'MaxFragments=10')",
+            HEADLINE: "ts_headline('english', the text, to_tsquery('a & b'), 'MaxFragments=10')",
             **dict.fromkeys(("xpath", "xpath_exists"), "a path such as xpath('/a/b[@c=\"x\"]/text()', the text)"),
             "xmlexists": "a path such as xmlexists('/a/b[@c=1]' PASSING the text)",
             "xmltable": "a path such as FROM XMLTABLE('/a/b[1]' PASSING x COLUMNS c text PATH '@c')",
