@@ -13,6 +13,7 @@ from dragoman_sqlite.rewrite.rewriting import (
     TSQL,
     Notes,
     Rewriter,
+    bare,
     call,
     exact,
     fold,
@@ -333,8 +334,7 @@ def _field_of(node: Any) -> Any:
 
 
 def _is_difference(node: Any) -> bool:
-    while isinstance(node, exp.Paren):
-        node = node.this
+    node = bare(node)
     return isinstance(node, exp.Sub) or bool(node.meta.get("difference"))
 
 

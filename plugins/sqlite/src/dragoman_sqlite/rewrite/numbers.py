@@ -15,6 +15,7 @@ from dragoman_sqlite.rewrite.rewriting import (
     TSQL,
     Notes,
     Rewriter,
+    bare,
     call,
     exact,
     fold,
@@ -58,8 +59,8 @@ def _remainder(node: Any) -> Any:
     unknown = [side for side in sides if _kind(side) != "whole"]
     if not unknown:
         return node
-    whole = [exp.EQ(this=call("typeof", _unwrap(side).copy()), expression=text("integer")) for side in unknown]
-    exactly = call("mod", *(_unwrap(side).copy() for side in sides))
+    whole = [exp.EQ(this=call("typeof", bare(side).copy()), expression=text("integer")) for side in unknown]
+    exactly = call("mod", *(bare(side).copy() for side in sides))
     return exp.Case(ifs=[exp.If(this=exp.and_(*whole), true=node.copy())], default=exactly)
 
 
@@ -69,22 +70,16 @@ def _fraction_of_field(node: Any) -> Any:
         _has_field(side) for side in (node.this, node.expression)
     ):
         return node
-    return exp.Div(this=real(_unwrap(node.this)), expression=node.expression, typed=True)
+    return exp.Div(this=real(bare(node.this)), expression=node.expression, typed=True)
 
 
 def _has_field(node: Any) -> bool:
     """Return whether a whole number is computed from a field of a date and not cast to an integer."""
-    node = _unwrap(node)
+    node = bare(node)
     if node.meta.get("field"):
         return True
     passes_on = isinstance(node, (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.Neg, exp.Sum))
     return passes_on and any(_has_field(side) for side in (node.this, node.expression) if side is not None)
-
-
-def _unwrap(node: Any) -> Any:
-    while isinstance(node, exp.Paren):
-        node = node.this
-    return node
 
 
 def _heed_fractions(node: Any, notes: Notes) -> None:
@@ -139,8 +134,7 @@ def _is_sum(node: Any) -> bool:
 
 def _is_real(node: Any) -> bool:
     """Return whether a node is a cast to a double, in the source or rewritten."""
-    while isinstance(node, exp.Paren):
-        node = node.this
+    node = bare(node)
     return isinstance(node, exp.Cast) and node.args["to"].this.name in {"DOUBLE", "FLOAT"} and not is_ours(node)
 
 

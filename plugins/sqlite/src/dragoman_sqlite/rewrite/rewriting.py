@@ -71,10 +71,16 @@ def real(node: Any) -> Any:
     return exp.Cast(this=node, to=exp.DataType.build("double"))
 
 
-def kind_of(node: Any) -> str:
-    """Return `date` or `timestamp` for a node known to be one, `interval`, else an empty text."""
+def bare(node: Any) -> Any:
+    """Return `node` without the parentheses around it."""
     while isinstance(node, exp.Paren):
         node = node.this
+    return node
+
+
+def kind_of(node: Any) -> str:
+    """Return `date` or `timestamp` for a node known to be one, `interval`, else an empty text."""
+    node = bare(node)
     if isinstance(node, exp.CurrentDate):
         return "date"
     if isinstance(node, exp.CurrentTimestamp):
@@ -96,8 +102,7 @@ def is_integer(node: Any) -> bool:
 
 def exact(node: Any) -> Decimal | None:
     """Return the value of a number literal, in parentheses and with a sign if it has them; else None."""
-    while isinstance(node, exp.Paren):
-        node = node.this
+    node = bare(node)
     if isinstance(node, exp.Neg):
         inner = exact(node.this)
         return None if inner is None else -inner

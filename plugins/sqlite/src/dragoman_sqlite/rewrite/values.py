@@ -14,6 +14,7 @@ from dragoman_sqlite.rewrite.rewriting import (
     TSQL,
     Notes,
     Rewriter,
+    bare,
     call,
     exact,
     is_integer,
@@ -52,8 +53,7 @@ def _substring(node: Any, notes: Notes) -> Any:
 
 def _is_positive(value: Any) -> bool:
     """Return whether a number cannot be negative."""
-    while isinstance(value, exp.Paren):
-        value = value.this
+    value = bare(value)
     if isinstance(value, exp.Add):
         return _is_positive(value.this) and _is_positive(value.expression)
     found = isinstance(value, exp.Anonymous) and is_ours(value) and value.name in {"instr", "length"}
