@@ -49,10 +49,12 @@ def confine(statement: Statement, named: Sequence[NamedPart]) -> Confined:
     """
     parts = {each.offset: part for each, part in named if part is not None}
     places = in_characters(statement.text)
-    found = [(places(var.get("location")), var) for var in walk(statement.text).variables]
+    read = walk(statement.text)
+    found = [(places(var.get("location")), var) for var in read.variables]
     own = max((int(token.text[1:]) for token in statement.tokens if token.kind == "parameter"), default=0)
     spliced = [(offset, var, parts[offset]) for offset, var in found if offset is not None and offset in parts]
-    return _Splicing(statement, own).splice(spliced, fit(statement, parts))
+    edits = fit(statement, read.query, {var["location"]: part for _, var, part in spliced})
+    return _Splicing(statement, own).splice(spliced, edits)
 
 
 @lru_cache(maxsize=1024)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from dragoman import ConfinedRelation, Statement
 
-from dragoman_postgres.reading import in_characters, parse
+from dragoman_postgres.reading import in_characters
 from dragoman_postgres.spelling import quote
 
 Node = dict[str, Any]
@@ -59,20 +59,25 @@ class _Source(NamedTuple):
     schema: str | None
 
 
-def fit(statement: Statement, parts: Mapping[int | None, ConfinedRelation]) -> Iterator[Edit]:
-    """Yield the edits of a statement. `parts`: by the places of the relations that they replace."""
+def fit(statement: Statement, query: Node, parts: Mapping[int, ConfinedRelation]) -> Iterator[Edit]:
+    """Yield the edits of a statement, of which `query` is the grammar's node.
+
+    `parts`: by the locations, in bytes, of the relations that they replace.
+    """
     places = in_characters(statement.text)
-    nodes = [*_walk(parse(statement.text))]
+    nodes = [*_walk(query)]
     sources = {
-        var["location"]: _source(var, part)
+        var["location"]: _source(var, parts[var["location"]])
         for var in _find(nodes, "RangeVar")
-        if (part := parts.get(places(var["location"]))) and "colnames" not in var.get("alias", {})
+        if var["location"] in parts and "colnames" not in var.get("alias", {})
     }
     for select in (node for node in nodes if "groupClause" in node):
         for location, columns in _complete_groups(select, sources):
-            yield Edit(places(location) or 0, places(location) or 0, columns)
+            place = places(location)
+            assert place is not None
+            yield Edit(place, place, columns)
     for location in _find_qualified(nodes, sources):
-        yield from _remove_schema(statement, places(location) or 0)
+        yield from _remove_schema(statement, places(location))
 
 
 def _walk(tree: Any, leaves_out: Callable[[str, Any], bool] = lambda kind, node: False) -> Iterator[Node]:
@@ -205,9 +210,9 @@ def _find_qualified(nodes: list[Node], sources: Mapping[int, _Source]) -> Iterat
             yield column["location"]
 
 
-def _remove_schema(statement: Statement, start: int) -> Iterator[Edit]:
-    """Yield the edit that removes a name and the dot behind it."""
-    index = next(place for place, token in enumerate(statement.tokens) if token.start == start)
-    dot, name = statement.tokens[index + 1 : index + 3]
-    if dot.text == ".":
-        yield Edit(start, name.start, "")
+def _remove_schema(statement: Statement, start: int | None) -> Iterator[Edit]:
+    """Yield the edit that removes the name at a place and the dot behind it."""
+    tokens = statement.tokens
+    for schema, dot, name in zip(tokens, tokens[1:], tokens[2:], strict=False):
+        if schema.start == start and dot.text == ".":
+            yield Edit(schema.start, name.start, "")

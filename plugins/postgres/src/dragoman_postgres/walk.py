@@ -106,6 +106,7 @@ class Walk:
 
     - `calls`: by name and kind, except those whose arguments matter, which are `formed`.
     - `variables`: the grammar's nodes of the relations, one for each mention.
+    - `query`: the node of the whole query.
 
     With a function in FROM, a.b may be a field of any value, as (a).b is.
     """
@@ -128,9 +129,11 @@ class Walk:
         self._configurations: set[int] = set()
         self._relations: dict[NamedRelation, None] = {}
         self.variables: list[Node] = []
+        self.query: Node = {}
 
     def run(self, query: Node) -> None:
         """Walk through a SELECT. Raises `WriteDenied` or `UnsafeSql`, with offsets in bytes."""
+        self.query = query
         self._scopes.append((query, frozenset()))
         while self._scopes:
             node, self._names = self._scopes.pop()
