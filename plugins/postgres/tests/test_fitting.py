@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-import asyncpg
 import pytest
 from dragoman import DragomanError, Gateway, Principal
 from dragoman.config import Configuration
@@ -101,10 +100,8 @@ def roles(**limits):
 
 
 @pytest.fixture
-async def database(server, database_name):
-    connection = await asyncpg.connect(server.address(database_name))
-    await connection.execute(SCHEMA)
-    await connection.close()
+async def database(server, database_name, admin):
+    await admin.execute(SCHEMA)
     return server.configure(database_name, name="db")
 
 

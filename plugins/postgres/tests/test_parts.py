@@ -98,10 +98,8 @@ def roles(**grant):
 
 
 @pytest.fixture
-async def database(server, database_name):
-    connection = await asyncpg.connect(server.address(database_name))
-    await connection.execute(SCHEMA)
-    await connection.close()
+async def database(server, database_name, admin):
+    await admin.execute(SCHEMA)
     return server.configure(database_name, name="db")
 
 
