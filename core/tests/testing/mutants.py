@@ -200,26 +200,31 @@ class Bare(Wrapped):
 # Errors
 
 
-@mutant("a_suggestion_is_in_words_of_its_own", says="repeats what the database said")
-class SuggestsWhatTheDatabaseSaid(Wrapped):
+class Rewording(Wrapped):
+    """Raises the dialect's errors in other words."""
+
+    def reword(self, error):
+        return error
+
     @asynccontextmanager
     async def open(self, request):
         try:
             async with self.inner.open(request) as stream:
                 yield stream
         except DragomanError as error:
-            raise type(error)(error.message, suggestion=f"The database says: {error.message}") from None
+            raise self.reword(error) from None
+
+
+@mutant("a_suggestion_is_in_words_of_its_own", says="repeats what the database said")
+class SuggestsWhatTheDatabaseSaid(Rewording):
+    def reword(self, error):
+        return type(error)(error.message, suggestion=f"The database says: {error.message}")
 
 
 @mutant("an_error_names_nothing_that_the_statement_does_not", says="leave out what the database proposes")
-class ProposesWhatMayBeHidden(Wrapped):
-    @asynccontextmanager
-    async def open(self, request):
-        try:
-            async with self.inner.open(request) as stream:
-                yield stream
-        except DragomanError as error:
-            raise type(error)(f"{error.message}; maybe you meant kit_track or kit_genre") from None
+class ProposesWhatMayBeHidden(Rewording):
+    def reword(self, error):
+        return type(error)(f"{error.message}; maybe you meant kit_track or kit_genre")
 
 
 # Rows and values
@@ -350,16 +355,11 @@ class ShowsThePath(Bare):
 
 
 @mutant("a_database_that_cannot_be_reached_is_named_and_its_address_is_not", says="leave out addresses and secrets")
-class ShowsThePassword(Wrapped):
-    @asynccontextmanager
-    async def open(self, request):
+class ShowsThePassword(Rewording):
+    def reword(self, error):
         password = self.database.password.reveal() if self.database.password else ""
-        try:
-            async with self.inner.open(request) as stream:
-                yield stream
-        except DragomanError as error:
-            error.message = f"{error.message} as user:{password}"
-            raise
+        error.message = f"{error.message} as user:{password}"
+        return error
 
 
 @mutant("a_failed_statement_spoils_nothing", says="roll back, or close the connection")
