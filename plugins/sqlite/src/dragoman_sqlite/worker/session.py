@@ -13,7 +13,7 @@ import msgspec
 from dragoman.workers.frames import Failed, Run
 from dragoman.workers.sending import Send
 
-from dragoman_sqlite.files import Identity, identify
+from dragoman_sqlite.files import State, observe
 from dragoman_sqlite.frames import Confine, Setup, View
 from dragoman_sqlite.worker.authorizer import Authorizer
 from dragoman_sqlite.worker.confined import ConfinedConnection
@@ -53,7 +53,7 @@ def restrict(connection: apsw.Connection, length: int) -> None:
 
 
 class Session:
-    """Opens the file at the first statement, and again when another file replaced it.
+    """Opens the file at the first statement, and again when something has replaced it or written to it.
 
     Keeps no state between statements.
     """
@@ -62,7 +62,7 @@ class Session:
         self._setup = setup
         self._connection: apsw.Connection | None = None
         self._authorizer = Authorizer(setup.functions)
-        self._identity: Identity = None
+        self._state: State = None
         self._plain: apsw.Connection | None = None
         self._own_authorizer = self._authorizer
         self._confined: OrderedDict[tuple[View, ...], ConfinedConnection] = OrderedDict()
@@ -143,10 +143,10 @@ class Session:
         self._confined.clear()
 
     def _connect(self, confine: Confine | None) -> apsw.Connection:
-        identity = identify(self._setup.path)
-        if identity != self._identity:
+        state = observe(self._setup.path)
+        if state != self._state:
             self._close()
-            self._identity = identity
+            self._state = state
         if confine is None:
             self._plain = self._plain or self._open()
             self._connection, self._authorizer = self._plain, self._own_authorizer
