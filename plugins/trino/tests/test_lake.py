@@ -42,14 +42,27 @@ LAKE = (
     "CREATE MATERIALIZED VIEW per_region COMMENT 'Visits'"
     " AS SELECT region, count(*) AS visits FROM logs GROUP BY region",
 )
+RULED = (
+    {"table": "filtered", "filter": "tenant = 'a'"},
+    {"table": "by_partition", "filter": "part = 'seen'"},
+    {"table": "masked", "columns": [{"name": "part", "mask": "'***'"}, {"name": "n", "mask": "0"}]},
+    {"table": "swapped", "columns": [{"name": "part", "mask": "tenant"}]},
+    {"table": "partial", "columns": [{"name": "n", "allow": False}]},
+)
+"""What the server itself shows two users of tables."""
 RULES = {
     "catalogs": [{"allow": "all"}],
     "tables": [
         {"user": "stranger", "catalog": "system", "privileges": []},
+        *({"user": "(limited|bound)", "schema": "ruled", "privileges": ["SELECT"], **rule} for rule in RULED),
         {"privileges": ["SELECT", "INSERT", "DELETE", "UPDATE", "OWNERSHIP", "GRANT_SELECT"]},
     ],
+    "system_session_properties": [
+        {"user": "bound", "property": "allow_pushdown_into_connectors", "allow": False},
+        {"allow": True},
+    ],
 }
-"""One user may not read what the server says about itself."""
+"""One user may not read what the server says about itself, and one may not set how the server plans."""
 PARTS = ("day(at)", "region", "bucket(id)", "visit_day", "truncate(note)")
 
 
@@ -153,6 +166,33 @@ async def test_partitions_tell_all_values_of_their_columns_and_statistics_the_ra
     assert (logs["id"].minimum, logs["id"].maximum, logs["id"].values) == ("1", "10000", ())
     assert logs["note"].null_fraction == 0
     assert logs["note"].values == ()  # partitioned by a part of it
+
+
+@pytest.mark.parametrize("user", ["limited", "bound"])
+async def test_values_of_a_table_that_the_server_filters_or_masks_are_not_told(lake, user):
+    """Its statistics and partitions tell of every row."""
+    rows = "(1, 'a', 5, 'seen'), (2, 'b', 7777, 'secret')"
+    table = "(id bigint, tenant varchar, n bigint, part varchar) WITH (partitioning = ARRAY['part'])"
+    names = ["plain", *(str(rule["table"]) for rule in RULED)]
+    await lake.run("CREATE SCHEMA IF NOT EXISTS lake.ruled")
+    for name in names:
+        await lake.run(
+            f"CREATE TABLE IF NOT EXISTS lake.ruled.{name} {table}",
+            f"DELETE FROM lake.ruled.{name}",
+            f"INSERT INTO lake.ruled.{name} VALUES {rows}",
+        )
+    database = lake.configure("lake", "ruled", user=user)
+    client = Client(database)
+    inspector = TrinoInspector(database, client)
+    inspection = await inspector.tables(Scope(catalogs=frozenset({"lake"}), schemas=frozenset({"ruled"})))
+    assert {table.relation.name for table in inspection.tables} == set(names)
+    profiles = await inspector.profiles(inspection.tables, ProfileBudget())
+    await client.aclose()
+    told = {relation.name: {each.name: each for each in columns} for relation, columns in profiles.items()}
+    assert set(told) == {"plain", "partial"}
+    assert set(told["plain"]["part"].values) == {"seen", "secret"}
+    assert told["plain"]["n"].maximum == "7777"
+    assert "n" not in told["partial"]
 
 
 @pytest.mark.parametrize("condition", ["", " WHERE upper(region) = 'R1'"])

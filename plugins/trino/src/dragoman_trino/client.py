@@ -37,7 +37,7 @@ class Sent:
     - `about`: the caller's part of `statement`, if that is not `sql` itself. Errors refer to it.
     - `slot`: the slot it occupies until it has ended in the server.
     - `user`: the user it runs as, if not the configured one.
-    - `blind`: its plan must not depend on the server's statistics of tables.
+    - `off`: which of the server's ways of planning it must not use: `STATISTICS` of tables, `PUSHDOWN` into connectors.
     """
 
     sql: str
@@ -49,7 +49,7 @@ class Sent:
     about: str = ""
     slot: Slot | None = None
     user: str | None = None
-    blind: bool = False
+    off: tuple[str, ...] = ()
 
 
 class Running:
@@ -110,7 +110,7 @@ class Running:
 
 def _exchange(connector: Connector, sent: Sent) -> Exchange:
     return Exchange(
-        connect=lambda: connector.session(sent.timeout, sent.headers or {}, sent.tags, sent.user, blind=sent.blind),
+        connect=lambda: connector.session(sent.timeout, sent.headers or {}, sent.tags, sent.user, off=sent.off),
         url=f"{connector.origin}/v1/statement",
         sql=sent.sql,
         most=sent.most,
@@ -152,13 +152,13 @@ class Client:
         self._ending: set[asyncio.Task[Any]] = set()
         self.connector = Connector(database)
 
-    async def rows(self, sql: str, *, timeout: float = 30.0) -> list[list[Any]]:
+    async def rows(self, sql: str, *, timeout: float = 30.0, off: tuple[str, ...] = ()) -> list[list[Any]]:
         """Run an internal statement and return its rows: raw values of the protocol, text, bool, int, float or lists.
 
         Raises `DragomanError`s. Anything that ends it early ends it in the server too.
         """
         async with self.slot(timeout) as slot:
-            return await self.all_rows(Sent(sql=sql, timeout=timeout, slot=slot))
+            return await self.all_rows(Sent(sql=sql, timeout=timeout, slot=slot, off=off))
 
     async def all_rows(self, sent: Sent) -> list[list[Any]]:
         """Run a statement and return its rows, in its own slot, if it has one."""

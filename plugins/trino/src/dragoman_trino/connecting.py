@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from dragoman import ConfigurationError, Database
@@ -22,7 +22,8 @@ NOBODY: Final = "dragoman"
 """The user if nobody signs in and none is configured: the server requires a name."""
 DEADLINE: Final = "query_max_run_time"
 STATISTICS: Final = "enable_stats_calculator"
-OURS: Final = (DEADLINE, STATISTICS)
+PUSHDOWN: Final = "allow_pushdown_into_connectors"
+OURS: Final = (DEADLINE, STATISTICS, PUSHDOWN)
 _REFUSALS = frozenset({"PERMISSION_DENIED", "INVALID_SESSION_PROPERTY"})
 
 
@@ -80,12 +81,12 @@ class Connector:
         tags: tuple[str, ...] = (),
         user: str | None = None,
         *,
-        blind: bool = False,
+        off: Collection[str] = (),
     ) -> requests.Session:
         """Return a session for one statement: whatever the server answers, the next statement gets another one.
 
         The engine ends the statement after `seconds`. `headers` and `tags` are sent beside the configured ones. It runs
-        as `user`, if given. A `blind` one is planned without the engine's statistics of tables.
+        as `user`, if given. `off`: which of `OURS` it switches off.
         """
         import requests
 
@@ -94,7 +95,7 @@ class Connector:
         session = requests.Session()
         self._connect(session)
         sign_in(session, self._method)
-        session.headers.update(self._headers(tags, user or self._acting, self._properties(seconds, blind)))
+        session.headers.update(self._headers(tags, user or self._acting, self._properties(seconds, off)))
         # For its small pages, the server takes longer to compress than a good network takes to send them.
         session.headers.update({"Accept-Encoding": "identity", **headers})
         return session
@@ -130,9 +131,9 @@ class Connector:
         self.refused |= refused
         return bool(refused)
 
-    def _properties(self, seconds: float, blind: bool) -> dict[str, str]:
+    def _properties(self, seconds: float, off: Collection[str]) -> dict[str, str]:
         """Return our session properties, which are sent beside the configured ones."""
-        wanted = {DEADLINE: f"{max(1, round(seconds * 1000))}ms", **({STATISTICS: "false"} if blind else {})}
+        wanted = {DEADLINE: f"{max(1, round(seconds * 1000))}ms", **dict.fromkeys(off, "false")}
         return {name: value for name, value in wanted.items() if name not in self.refused}
 
     def _connect(self, session: requests.Session) -> None:

@@ -32,8 +32,9 @@ from dragoman.words import mention, quote_foreign
 
 from dragoman_trino import queries
 from dragoman_trino.concurrency import together
+from dragoman_trino.connecting import PUSHDOWN
 from dragoman_trino.partitions import partitioning
-from dragoman_trino.profiles import profile
+from dragoman_trino.profiles import profile, shows_whole
 from dragoman_trino.tables import (
     Facts,
     Row,
@@ -179,8 +180,16 @@ class TrinoInspector(Inspector):
         """Add what is known of a table to `found`."""
         counted = connectors.get(table.relation.catalog or "") == "iceberg"
         own = parts.get(table.relation, ())
-        if told := await profile(table, own, budget, self._optional, counted=counted):
+        whole = await self._shows_whole(table)
+        if told := await profile(table, own, budget, self._optional, counted=counted, whole=whole):
             found[table.relation] = told
+
+    async def _shows_whole(self, table: Table) -> bool:
+        """Return whether the server shows the user every row and value of a table. Its own rules may hide some."""
+        columns = [column.name for column in table.columns]
+        plan = await self._attempt(queries.scan(table.relation, columns), off=(PUSHDOWN,)) if columns else ()
+        pushed = PUSHDOWN in self._client.connector.refused
+        return not isinstance(plan, DragomanError) and any(shows_whole(text, pushed=pushed) for (text,) in plan)
 
     # Catalogs
 
@@ -319,18 +328,18 @@ class TrinoInspector(Inspector):
         rows = await self._attempt(sql)
         return [] if isinstance(rows, DragomanError) else rows
 
-    async def _attempt(self, sql: str) -> list[Row] | DragomanError:
+    async def _attempt(self, sql: str, off: tuple[str, ...] = ()) -> list[Row] | DragomanError:
         """Return the rows, or the error. Raises `ConnectionFailed`: nothing else would be answered either."""
         try:
-            return await self._ask(sql)
+            return await self._ask(sql, off)
         except ConnectionFailed:
             raise
         except DragomanError as error:
             return error
 
-    async def _ask(self, sql: str) -> list[Row]:
+    async def _ask(self, sql: str, off: tuple[str, ...]) -> list[Row]:
         async with self._turns:
-            return list(await self._client.rows(sql, timeout=self._timeout))
+            return list(await self._client.rows(sql, timeout=self._timeout, off=off))
 
 
 def _catalogs_of(database: Database) -> frozenset[str]:

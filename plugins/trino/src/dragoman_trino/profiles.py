@@ -21,26 +21,50 @@ LISTED = ("varchar", "char")
 
 
 async def profile(
-    table: Table, parts: Sequence[str], budget: ProfileBudget, ask: Ask, *, counted: bool
+    table: Table, parts: Sequence[str], budget: ProfileBudget, ask: Ask, *, counted: bool, whole: bool
 ) -> tuple[ColumnProfile, ...]:
     """Return what is known of a stored table's columns; nothing if the source keeps no statistics.
 
     - `parts`: how it is partitioned.
     - `counted`: its partitions know their number of rows.
+    - `whole`: the user sees every row and value. Statistics and partitions tell of those that the server hides, too.
 
     With `budget.sample`, rows are read too.
     """
-    own = {column.name: column for column in table.columns}
-    found = _statistics(own, await ask(f"SHOW STATS FOR {queries.qualify(table.relation)}"))
-    whole = [part for part in parts if part in own]
-    told = await together(*(_partition(table.relation, part, budget, ask, counted=counted) for part in whole))
-    for name, listed in zip(whole, told, strict=True):
-        if listed is not None:
-            found[name] = _with(found.get(name), listed)
+    found = await _kept(table, parts, budget, ask, counted=counted) if whole else {}
     if budget.sample:
         for name, listed in (await _sample(table, found, budget, ask)).items():
             found[name] = _with(found.get(name), listed)
     return tuple(found.values())
+
+
+def shows_whole(plan: str, *, pushed: bool) -> bool:
+    """Return whether a plan reads a table's columns as they are: the server's rules leave out and change nothing.
+
+    `pushed`: a connector may have taken over conditions, which then show only where it describes its table.
+    """
+    output = json.loads(plan)
+    if (
+        output["name"] != "Output"
+        or output["details"]
+        or [each["name"] for each in output["children"]] != ["TableScan"]
+    ):
+        return False
+    (scan,) = output["children"]
+    limited = " constraint" in scan["descriptor"].get("table", "") or any("::" in each for each in scan["details"])
+    return not (scan["children"] or (pushed and limited))
+
+
+async def _kept(table: Table, parts: Sequence[str], budget: ProfileBudget, ask: Ask, *, counted: bool) -> Profiles:
+    """Return what the server keeps of a table's values."""
+    own = {column.name: column for column in table.columns}
+    found = _statistics(own, await ask(f"SHOW STATS FOR {queries.qualify(table.relation)}"))
+    listed = [part for part in parts if part in own]
+    told = await together(*(_partition(table.relation, part, budget, ask, counted=counted) for part in listed))
+    for name, values in zip(listed, told, strict=True):
+        if values is not None:
+            found[name] = _with(found.get(name), values)
+    return found
 
 
 def _statistics(own: Mapping[str, TableColumn], rows: Sequence[Row]) -> Profiles:

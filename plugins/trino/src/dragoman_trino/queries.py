@@ -136,6 +136,11 @@ def estimates(tables: Iterable[Relation]) -> str:
     return f"EXPLAIN (TYPE IO, FORMAT JSON) {scans}"
 
 
+def scan(relation: Relation, columns: Iterable[str]) -> str:
+    """Return a query: one JSON text with the plan of reading columns of a relation. It is not run."""
+    return f"EXPLAIN (TYPE LOGICAL, FORMAT JSON) SELECT {', '.join(map(quote, columns))} FROM {qualify(relation)}"
+
+
 def partition_columns(catalog: str, schema: str, names: Iterable[str]) -> str:
     """Return a query: table, column, type.
 
