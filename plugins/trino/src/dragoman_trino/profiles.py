@@ -31,7 +31,7 @@ async def profile(
 
     With `budget.sample`, rows are read too.
     """
-    found = await _kept(table, parts, budget, ask, counted=counted) if whole else {}
+    found = await _read_statistics(table, parts, budget, ask, counted=counted) if whole else {}
     if budget.sample:
         for name, listed in (await _sample(table, found, budget, ask)).items():
             found[name] = _with(found.get(name), listed)
@@ -55,7 +55,9 @@ def shows_whole(plan: str, *, pushed: bool) -> bool:
     return not (scan["children"] or (pushed and limited))
 
 
-async def _kept(table: Table, parts: Sequence[str], budget: ProfileBudget, ask: Ask, *, counted: bool) -> Profiles:
+async def _read_statistics(
+    table: Table, parts: Sequence[str], budget: ProfileBudget, ask: Ask, *, counted: bool
+) -> Profiles:
     """Return what the server keeps of a table's values."""
     own = {column.name: column for column in table.columns}
     found = _statistics(own, await ask(f"SHOW STATS FOR {queries.qualify(table.relation)}"))
