@@ -183,6 +183,14 @@ async def test_a_file_that_was_replaced_is_read_anew(bench):
     assert (await bench.ask(shop, "SELECT a FROM t")).rows == [[3]]
 
 
+async def test_a_damaged_virtual_table_hides_no_other_table(bench):
+    shop = bench.make(f"{SCHEMA}; CREATE VIRTUAL TABLE words USING fts5 (body)")
+    with closing(sqlite3.connect(bench.folder / "test.db")) as writer, writer:
+        writer.execute("PRAGMA writable_schema = on")
+        writer.execute("DELETE FROM sqlite_schema WHERE name = 'words_data'")
+    assert (await bench.table(shop, "t")).columns[0].name == "a"
+
+
 def copy_over(source, target):
     """Write a copy over a file, as `cp` does, until its time of change says so."""
     before = target.stat().st_ctime_ns

@@ -231,12 +231,12 @@ def _add_compiled_columns(connection: sqlite3.Connection, facts: Facts) -> None:
     try:
         facts.columns += _rows(connection, COLUMNS.format(which=COMPILED))
         return
-    except sqlite3.OperationalError:
+    except sqlite3.DatabaseError:  # a virtual table's module may say that the table is damaged
         pass
     for name in (name for name, kind, *_ in facts.tables if kind in ("view", "virtual")):
         try:
             facts.columns += _rows(connection, COLUMNS.format(which=f"{COMPILED} AND list.name = ?"), (name,))
-        except sqlite3.OperationalError:
+        except sqlite3.DatabaseError:
             facts.unreadable.append(name)
 
 
