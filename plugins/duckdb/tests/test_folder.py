@@ -7,7 +7,7 @@ import sys
 
 import duckdb
 import pytest
-from dragoman import Database, DragomanError, Gateway, PermissionDenied, Request, TableNotFound, UnsafeSql
+from dragoman import Database, DragomanError, Gateway, PermissionDenied, QueryError, Request, TableNotFound, UnsafeSql
 from dragoman.workers import Worker
 from dragoman_duckdb.executor import DuckDBExecutor
 
@@ -53,6 +53,20 @@ async def test_every_file_and_folder_of_files_is_a_table(lake):
         ]
         assert (await gateway.query(None, 'SELECT b FROM "it\'s odd" ORDER BY a')).rows == [["x"], [None]]
         assert (await gateway.query(None, "SELECT n, day FROM events")).rows == [[7, "2026-01-01"]]
+
+
+async def test_files_of_a_table_that_differ_in_columns_are_told(lake):
+    events = lake.folder / "lake" / "events"
+    (events / "day=2026-01-02").mkdir()
+    duckdb.sql(f"COPY (SELECT 7 AS n, 8 AS more) TO '{events}/day=2026-01-01/a.parquet'")
+    duckdb.sql(f"COPY (SELECT 9 AS n) TO '{events}/day=2026-01-02/a.parquet'")
+    async with Gateway.open([lake]) as gateway:
+        with pytest.raises(QueryError) as failed:
+            await gateway.query(None, "SELECT * FROM events")
+        assert 'column "more" was read from' in failed.value.message
+        assert str(lake.folder) not in failed.value.message
+        assert "name the columns" in (failed.value.suggestion or "")
+        assert (await gateway.query(None, "SELECT n FROM events ORDER BY n")).rows == [[7], [9]]
 
 
 async def test_links_that_lead_nowhere_or_in_circles_are_left_out(lake):

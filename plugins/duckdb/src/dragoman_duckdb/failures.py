@@ -57,6 +57,11 @@ FAILURES = (
     (r"^Conversion Error", dragoman.QueryError, "Check the values and their casts; TRY_CAST gives NULL instead."),
     (r"^(Parser|Binder|Catalog|Syntax) Error", dragoman.InvalidSql, "Correct the statement and try again."),
     (r"read-only mode|configuration has been locked", dragoman.WriteDenied, "Only queries are run here."),
+    (
+        r"schema mismatch in glob: column",
+        dragoman.QueryError,
+        "Not every file of the table has this column: name the columns that you need.",
+    ),
     (r"^Out of Memory Error", dragoman.QueryError, NARROW),
     (
         r"^(IO|Connection|Fatal) Error|^Invalid Input Error: (Failed to read file|No magic bytes)|^TProtocolException",
