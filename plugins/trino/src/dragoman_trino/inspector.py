@@ -180,7 +180,7 @@ class TrinoInspector(Inspector):
         """Add what is known of a table to `found`."""
         counted = connectors.get(table.relation.catalog or "") == "iceberg"
         own = parts.get(table.relation, ())
-        whole = await self._shows_whole(table)
+        whole = self._shows_whole(table)
         if told := await profile(table, own, budget, self._optional, counted=counted, whole=whole):
             found[table.relation] = told
 

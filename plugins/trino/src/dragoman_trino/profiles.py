@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -21,17 +21,25 @@ LISTED = ("varchar", "char")
 
 
 async def profile(
-    table: Table, parts: Sequence[str], budget: ProfileBudget, ask: Ask, *, counted: bool, whole: bool
+    table: Table,
+    parts: Sequence[str],
+    budget: ProfileBudget,
+    ask: Ask,
+    *,
+    counted: bool,
+    whole: Coroutine[Any, Any, bool],
 ) -> tuple[ColumnProfile, ...]:
     """Return what is known of a stored table's columns; nothing if the source keeps no statistics.
 
     - `parts`: how it is partitioned.
     - `counted`: its partitions know their number of rows.
-    - `whole`: the user sees every row and value. Statistics and partitions tell of those that the server hides, too.
+    - `whole`: tells whether the user sees every row and value. Statistics and partitions tell of hidden ones, too.
 
     With `budget.sample`, rows are read too.
     """
-    found = await _read_statistics(table, parts, budget, ask, counted=counted) if whole else {}
+    found, is_whole = await together(_read_statistics(table, parts, budget, ask, counted=counted), whole)
+    if not is_whole:
+        found = {}
     if budget.sample:
         for name, listed in (await _sample(table, found, budget, ask)).items():
             found[name] = _with(found.get(name), listed)
