@@ -324,6 +324,24 @@ async def test_no_error_shows_a_value_that_a_view_leaves_out(server, database_na
     assert failed
 
 
+MALFORMED = ("('$ ' || note)::jsonpath IS NULL", "left('a ' || note, 99)::tsquery IS NULL")
+"""Conditions that fail on texts which are no program: servers call that an error of syntax."""
+
+
+@pytest.mark.parametrize("condition", MALFORMED)
+async def test_no_error_confirms_a_guess_of_a_value_that_a_view_leaves_out(server, database_name, condition):
+    await build(server, database_name, LEAVING_OUT)
+    await server.run("UPDATE hr.notes SET note = CASE tenant WHEN 'a' THEN '+ 1' ELSE 'zyxmark' END", database_name)
+    database = server.configure(database_name)
+    grant = Grant(database=database.name, tables=("sales.dear",), key="roles.seller.grants.0")
+    role = Role(name="seller", groups=frozenset({"sellers"}), grants=(grant,))
+    async with Gateway.open(Configuration(databases={database.name: database}, roles={"seller": role})) as gateway:
+        toolbox = Toolbox(gateway)
+        for guess in ("zyxmark", "abcmark"):
+            told = await ask(toolbox, "execute_query", sql=f"SELECT '{guess}' FROM sales.dear WHERE {condition}")
+            assert told["error"]["message"].startswith("The query fails on a value"), told
+
+
 SAME_NAME = """
 CREATE TABLE public.ledger (id int, zyxcol text);
 INSERT INTO public.ledger SELECT n, 'zyxmark' || n FROM generate_series(1, 100) AS n;

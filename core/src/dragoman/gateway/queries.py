@@ -320,20 +320,35 @@ class Query:
             if unfit := await self._find_unfit(self.confined, told, method):
                 return _about(unfit, self.sql)
         relations = partial(opened.judge.relations, self.statement)
-        if opened.places.hides and await self._tells_of_views(told, relations):
-            return _about(fails() if isinstance(told, QueryError) else InvalidSql(_BROKEN, suggestion=_TELL), self.sql)
+        if opened.places.hides and (hidden := await self._hide_views(told, relations, method)):
+            return _about(hidden, self.sql)
         return _about(await explain(told, self.statement, opened.catalog, relations), self.sql)
 
-    async def _tells_of_views(self, error: DragomanError, relations: Named) -> bool:
-        """Return whether an error may tell what a view reads and its caller does not see: a value, or a name.
+    async def _hide_views(self, error: DragomanError, relations: Named, method: str) -> DragomanError | None:
+        """Return what to say instead of an error that may tell what a view reads and its caller does not see.
 
-        A name that the statement has, too, may be a guess, unless the views compile by themselves.
+        That is a value, or a name. A name that the statement has, too, may be a guess, unless the views compile by
+        themselves.
         """
-        shows_value = isinstance(error, QueryError) and error.offset is None
-        shows_name = isinstance(error, NotFound | InvalidSql)
-        if not (shows_value or shows_name) or not await show_more(relations, self.opened.catalog):
+        is_value = isinstance(error, QueryError) and error.offset is None
+        is_name = isinstance(error, NotFound | InvalidSql)
+        if not (is_value or is_name) or not await show_more(relations, self.opened.catalog):
+            return None
+        if is_value or await self._failed_when_run(method):
+            return fails()
+        if _names_other(error, self.statement.text) or not await self.opened.compiles(relations):
+            return InvalidSql(_BROKEN, suggestion=_TELL)
+        return None
+
+    async def _failed_when_run(self, method: str) -> bool:
+        """Return whether a statement that failed compiles, so that it failed on a value, whatever the error says."""
+        if method != "open":
             return False
-        return shows_value or _names_other(error, self.statement.text) or not await self.opened.compiles(relations)
+        try:
+            await self.opened.work.do(self.request.limits.timeout, self.opened.executor.prepare, self.request)
+        except Exception:
+            return False
+        return True
 
     async def _find_unfit(self, confined: ConfinedStatement, error: DragomanError, method: str) -> DragomanError | None:
         """Return the error for filters and masks that the database cannot compile. None: the statement is at fault.
@@ -347,13 +362,8 @@ class Query:
             await self.opened.confiner.check_fit([part for part in confined.parts if not part.whole])
         except DragomanError as unfit:
             return unfit
-        if method != "open" or isinstance(error, QueryError) or not confined.computes:
-            return None
-        try:
-            await self.opened.work.do(self.request.limits.timeout, self.opened.executor.prepare, self.request)
-        except Exception:
-            return None
-        return fails()
+        is_shown = isinstance(error, QueryError) or not confined.computes
+        return None if is_shown or not await self._failed_when_run(method) else fails()
 
 
 def _names_other(error: DragomanError, written: str) -> bool:
