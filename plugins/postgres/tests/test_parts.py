@@ -419,3 +419,15 @@ async def test_a_late_query_of_a_filtered_table_is_told_that_it_has_no_index(dat
             error = (await ask(Toolbox(gateway), "execute_query", sql=slow))["error"]
             assert error["code"] == "QUERY_TIMEOUT"
             assert ("has no index" in error["suggestion"]) is told
+
+
+@pytest.mark.parametrize("part", [{"filter": "true"}, {"masks": {"note": "null"}}])
+async def test_a_table_of_many_columns_with_long_names_is_read(database, admin, part):
+    """The SQL that replaces it is longer than a statement of a caller may be."""
+    names = [f"measurement_of_the_station_number_{number:04}" for number in range(1200)]
+    columns = ", ".join(f"ADD {name} smallint" for name in names)
+    await admin.execute(f"ALTER TABLE sales.orders {columns}")
+    async with opened(database, **part) as gateway:
+        answer = await ask(Toolbox(gateway), "execute_query", sql="SELECT * FROM sales.orders WHERE id = 1")
+        assert answer["columns"] == ["id", "tenant", "total", "note", *names]
+        assert len(answer["rows"]) == 1

@@ -43,6 +43,8 @@ _FAILS = (
 _GUARD = "Guard divisions, casts and function arguments, for instance with NULLIF or CASE."
 REMEMBERED = 512
 """The number of statements whose confined form is kept for a set of roles. The least recently used is dropped first."""
+MOST_BYTES = 256 * 1024
+"""The most bytes of a confined statement: it names each column of a relation, several times on some databases."""
 UNFIT = (InvalidSql, NotFound, QueryError, Refused, Unsupported)
 """Errors of a database for a filter or a mask that it cannot compile."""
 _log = logging.getLogger(__name__)
@@ -293,7 +295,8 @@ class Confiner:
         return sent
 
     def _read(self, text: str) -> Sent:
-        statement = Statement.parse(text, sqlglot=self._dialect.sqlglot, lexicon=self._dialect.lexicon)
+        dialect = self._dialect
+        statement = Statement.parse(text, sqlglot=dialect.sqlglot, lexicon=dialect.lexicon, most=MOST_BYTES)
         return Sent(statement, read_query(self._dialect, statement))
 
 

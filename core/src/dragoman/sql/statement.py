@@ -53,13 +53,13 @@ class Statement:
         raise AttributeError(f"A statement does not change: {name!r} cannot be deleted.")
 
     @classmethod
-    def parse(cls, text: str, *, sqlglot: str, lexicon: Lexicon) -> Statement:
-        """Return the statement in `text`.
+    def parse(cls, text: str, *, sqlglot: str, lexicon: Lexicon, most: int = texts.MAX_BYTES) -> Statement:
+        """Return the statement in `text`, which has at most `most` bytes.
 
         Raises `InvalidSql` for text that no query needs or that has no certain meaning, and `UnsafeSql` for several
         statements. It is parsed only when `tree` is used.
         """
-        return cls(text, texts.clean(text, lexicon), sqlglot=sqlglot, lexicon=lexicon)
+        return cls(text, texts.clean(text, lexicon, most), sqlglot=sqlglot, lexicon=lexicon)
 
     def after(self, offset: int) -> Statement:
         """Return the part of this statement from `offset` on as a statement, with unchanged offsets."""

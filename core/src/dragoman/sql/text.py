@@ -201,8 +201,8 @@ def _refuse(reason: str, text: str, offset: int) -> DragomanError:
     return InvalidSql(f"{refusal.message}{where}.", suggestion=refusal.suggestion, offset=offset)
 
 
-def check_characters(text: str) -> None:
-    """Refuse text that no query needs: too long, or with control characters. Raises `InvalidSql`."""
+def check_characters(text: str, most: int = MAX_BYTES) -> None:
+    """Refuse text that no query needs: of more than `most` bytes, or with control characters. Raises `InvalidSql`."""
     bad = _CONTROLS.search(text)
     if bad:
         raise InvalidSql(
@@ -211,9 +211,9 @@ def check_characters(text: str) -> None:
             offset=bad.start(),
         )
     size = len(text) if text.isascii() else len(text.encode())
-    if size > MAX_BYTES:
+    if size > most:
         raise InvalidSql(
-            f"The statement has {size} bytes; at most {MAX_BYTES} are accepted.",
+            f"The statement has {size} bytes; at most {most} are accepted.",
             suggestion="Pass long values as parameters, or split the question.",
         )
 
@@ -223,13 +223,13 @@ _NOT_BREAKS = re.compile(r"[^\r\n]")
 _CREATE = re.compile(r"\s*(create)\b", re.IGNORECASE)
 
 
-def clean(text: str, lexicon: Lexicon) -> str:
+def clean(text: str, lexicon: Lexicon, most: int = MAX_BYTES) -> str:
     """Return `text` with comments blanked, without a trailing semicolon and white space. Offsets do not change.
 
     Raises `InvalidSql` for text that is too long, too deep, empty or without certain meaning, `UnsafeSql` for more than
     one statement, `WriteDenied` if it begins with CREATE.
     """
-    check_characters(text)
+    check_characters(text, most)
     comments, end = _survey(text, lexicon)
     for start, stop in comments:
         text = text[:start] + _NOT_BREAKS.sub(" ", text[start:stop]) + text[stop:]
