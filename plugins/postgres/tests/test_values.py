@@ -296,6 +296,25 @@ async def test_values_of_altered_types_are_read_anew(executor, admin):
     assert await value_of(executor, "SELECT c FROM uses") == {"a": 1, "b": None}
 
 
+ROWS = {
+    "SELECT ROW(1, ARRAY[2, 3])": [[1, [2, 3]]],
+    "SELECT ARRAY[ROW(ROW(ARRAY[ROW(1, 'a')::pair]))]": [[[[[{"a": 1, "b": "a"}]]]]],
+    "SELECT ROW(5::positive, ARRAY[ROW(1, 'a')::pair]::pairs)": [[5, [{"a": 1, "b": "a"}]]],
+    "SELECT ROW('sad'::mood, '[1,2]'::span, n) FROM generate_series(1, 3) n": [["sad", "[1,2]", n] for n in (1, 2, 3)],
+    "SELECT ROW(repeat('x', 5000), ARRAY[1::bigint])": [["x" * 5000, [1]]],
+}
+
+
+@pytest.mark.parametrize("sql", ROWS)
+async def test_values_within_rows_do_not_depend_on_what_was_asked_before(server, database_name, sql, admin):
+    """No type is known yet, and no other column has these types."""
+    for kept in (100_000, 100_000_000):
+        async with Gateway.open([server.configure(database_name)]) as gateway:
+            for _ in range(2):
+                result = await gateway.query(None, sql, max_bytes=kept)
+                assert [row[0] for row in result.rows] == ROWS[sql]
+
+
 async def test_json_within_an_array_that_parsing_would_change_is_told(server, database_name):
     async with Gateway.open([server.configure(database_name)]) as gateway:
         for _ in range(2):

@@ -75,7 +75,8 @@ These are the text, the limits of rows and bytes, and the role.
 class Prepared:
     """A prepared statement, how its columns arrive and how its parameters are sent.
 
-    `until`: the time until which that holds.
+    `unlearned`: types that its rows turn out to have, and that are to be learned. `until`: the time until which all of
+    that holds.
     """
 
     statement: Statement
@@ -83,6 +84,7 @@ class Prepared:
     columns: tuple[Column, ...]
     converters: dict[int, Convert]
     notices: dict[str, None]
+    unlearned: set[int]
     parameters: Parameters
     until: float
 
@@ -220,7 +222,7 @@ class PostgresExecutor(Executor):
             if deadline.struck:
                 cut = "late"
             deadline.passed.clear()
-            made = await prepared.make(rows) if prepared.converters else [rows]
+            made = await self._make(session, prepared, rows) if prepared.converters else [rows]
             batches = _batches(made, cut, prepared.wrapped.most_bytes)
             notices += prepared.notices
         return RowStream(prepared.columns, batches, notices), batches
@@ -247,7 +249,7 @@ class PostgresExecutor(Executor):
                 rows = await cursor.fetch(count)
             if not rows:
                 return
-            made = await prepared.make(rows)
+            made = await self._make(session, prepared, rows)
             notices[:] = prepared.notices
             for batch in made:
                 yield batch
@@ -255,6 +257,18 @@ class PostgresExecutor(Executor):
                 raise _late()
             octets = _octets(rows, prepared.wrapped.long) or 1
             count = max(1, min(4 * count, 10_000, PIECE * len(rows) // octets))
+
+    async def _make(self, session: Session, prepared: Prepared, rows: Rows) -> Sequence[Rows | Encoded]:
+        """Return rows as `Prepared.make` does. Types that only their anonymous rows show are learned when they come."""
+        made = await prepared.make(rows)
+        while prepared.unlearned:
+            self._connections.begin_ahead(session)
+            session.connection.allow(OURS)
+            with translate_errors(self._name):
+                await self._types.learn(session.connection, prepared.unlearned)
+            prepared.unlearned.clear()
+            made = await prepared.make(rows)
+        return made
 
     async def _get_prepared(self, session: Session, request: Request) -> Prepared:
         """Return the prepared statement of a request: a kept one, or a new one."""
@@ -283,6 +297,7 @@ class PostgresExecutor(Executor):
             await types.spell(session.connection, zip((a.type.oid for a in attributes), modifiers, strict=True))
             parameters = await self._parameters(session, statement)
         notices: dict[str, None] = {}
+        unlearned = set[int]()
         scalars = tuple(types.scalar(attribute.type.oid) for attribute in attributes)
         picked = [Picked(attribute.name, scalar) for attribute, scalar in zip(attributes, scalars, strict=True)]
         wrapped = wrap(request.statement, request.limits, picked, count_bytes=self._key(request)[1], lead=lead)
@@ -299,9 +314,10 @@ class PostgresExecutor(Executor):
                 place: convert
                 for place, (attribute, scalar) in enumerate(zip(attributes, scalars, strict=True))
                 if scalar.kind == NATIVE
-                and (convert := column_converter(Making(types, attribute.name, notices), attribute.type.oid))
+                and (convert := column_converter(Making(types, attribute.name, notices, unlearned), attribute.type.oid))
             },
             notices=notices,
+            unlearned=unlearned,
             parameters=parameters,
             until=types.until,
         )

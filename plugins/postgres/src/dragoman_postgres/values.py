@@ -23,11 +23,15 @@ ROWS_AT_ONCE = 2_000
 
 @dataclass(frozen=True, slots=True)
 class Making:
-    """The input for converting a column's values: the types, the column's name, and the notices."""
+    """The input for converting a column's values: the types, the column's name, and the notices.
+
+    `unlearned`: types of rows' fields that are not known yet. Conversion adds to them, and takes such fields for texts.
+    """
 
     types: Types
     column: str
     notices: dict[str, None]
+    unlearned: set[int]
 
 
 def column_converter(making: Making, oid: int) -> Convert | None:
@@ -148,6 +152,9 @@ def _fields(making: Making, binary: bytes, text: str) -> Any:
 def _field(making: Making, oid: int, binary: bytes, text: str) -> Any:
     if decode := _ANONYMOUS.get(oid):
         return decode(making, binary, text)
+    if not making.types.knows(oid):
+        making.unlearned.add(oid)
+        return text
     convert = converter(making, oid)
     return convert(text) if convert else text
 
