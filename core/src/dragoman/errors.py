@@ -270,10 +270,15 @@ class PermissionDenied(DragomanError):
 
 
 class ConnectionFailed(DragomanError):
-    """The database cannot be reached. The message names the database, never its address."""
+    """The database cannot be reached. The message names the database, never its address.
+
+    `reached`: it had answered in the same call, and the connection broke afterwards, perhaps because of the statement.
+    The gateway then does not count this among the failures after which nobody's call is tried for a while.
+    """
 
     code = "CONNECTION_ERROR"
     remedy = "Try again. If the error stays, tell the administrator."
+    reached: bool = False
 
 
 class AmbiguousQuery(DragomanError):

@@ -5,6 +5,7 @@ from contextvars import Context, copy_context
 import pytest
 from dragoman import ConnectionFailed
 from dragoman.gateway.breaker import FAILURES, PAUSE, Breaker
+from dragoman.gateway.health import Health
 
 
 class Clock:
@@ -95,3 +96,19 @@ def test_an_error_that_two_layers_tell_of_counts_once():
         breaker.fail(error)
         breaker.fail(error)
     breaker.check()
+
+
+async def _never() -> str:
+    raise AssertionError("nobody asks")
+
+
+def test_a_connection_that_breaks_under_a_statement_counts_for_nothing():
+    breaker = Breaker("shop")
+    health = Health(_never, lambda: None, breaker)
+    health.saw(None)
+    for _ in range(FAILURES):
+        error = ConnectionFailed("broke")
+        error.reached = True
+        health.saw(error)
+    breaker.check()
+    assert health.ready

@@ -31,6 +31,7 @@ from dragoman import (
     TableNotFound,
     WriteDenied,
 )
+from dragoman.gateway.breaker import FAILURES
 from dragoman.testing.asking import ask, failure_of, part_of, value_of
 from dragoman_postgres import pool
 from dragoman_postgres.driver import Connection
@@ -445,6 +446,24 @@ async def test_a_connection_killed_in_the_middle_is_a_clear_error(server, databa
     assert isinstance(error, ConnectionFailed)
     assert await value_of(executor, "SELECT 1") == 1
     await executor.aclose()
+
+
+async def test_statements_that_lose_their_connections_close_the_database_for_nobody(server, database_name, admin):
+    """A proxy, a deadline of the server's or an administrator may end what runs too long."""
+    database = server.configure(database_name, allow_functions=frozenset({"pg_sleep"}))
+    others = (
+        "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = $1 AND wait_event = 'PgSleep'"
+    )
+    async with Gateway.open([database]) as gateway:
+        assert (await gateway.query(None, "SELECT 1")).rows == [[1]]
+        for _ in range(FAILURES):
+            task = asyncio.ensure_future(gateway.query(None, SLEEP))
+            await until_asleep(admin, database_name)
+            while not task.done():
+                await admin.fetchval(others, database_name)
+            with pytest.raises(ConnectionFailed, match="broke"):
+                await task
+        assert (await gateway.query(None, "SELECT 1")).rows == [[1]]
 
 
 async def test_a_server_that_restarts_is_used_again():

@@ -40,8 +40,10 @@ class Health:
         return self._known
 
     def saw(self, error: DragomanError | None) -> None:
-        """Record an answer, or an error."""
+        """Record an answer, or an error. One that a statement may have caused says nothing about the database."""
         if isinstance(error, ConnectionFailed):
+            if error.reached:
+                return
             self.breaker.fail(error)
             self._note(replace(self._known, state="unreachable", error=error.message))
         elif error is None and not self.ready:

@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import AbstractAsyncContextManager, AbstractContextManager, aclosing, asynccontextmanager
+from contextlib import AbstractContextManager, aclosing, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -112,11 +112,15 @@ class PostgresExecutor(Executor):
         ahead = limits.max_bytes <= LARGE
         async with self._connections.lend(limits.timeout, request.tags, request.acting, ahead=ahead) as session:
             try:
-                stream, batches = await self._start(session, request)
-            except (Stale, ConnectionFailed, InvalidSql, NotFound, TooMuch) as error:
-                stream, batches = await self._start_anew(session, request, error)
-            async with aclosing(batches):
-                yield stream
+                try:
+                    stream, batches = await self._start(session, request)
+                except (Stale, ConnectionFailed, InvalidSql, NotFound, TooMuch) as error:
+                    stream, batches = await self._start_anew(session, request, error)
+                async with aclosing(batches):
+                    yield stream
+            except ConnectionFailed as error:
+                error.reached = session.heard
+                raise
 
     async def describe(self, request: Request) -> Sequence[Column]:
         """Return a query's columns. The server plans the query, as its tables are now, and does not run it."""
@@ -161,8 +165,14 @@ class PostgresExecutor(Executor):
 
     # From a request to its rows
 
-    def _lend(self, request: Request) -> AbstractAsyncContextManager[Session]:
-        return self._connections.lend(request.limits.timeout, request.tags, request.acting)
+    @asynccontextmanager
+    async def _lend(self, request: Request) -> AsyncGenerator[Session]:
+        async with self._connections.lend(request.limits.timeout, request.tags, request.acting) as session:
+            try:
+                yield session
+            except ConnectionFailed as error:
+                error.reached = session.heard
+                raise
 
     async def _start_anew(self, session: Session, request: Request, error: DragomanError) -> tuple[RowStream, Batches]:
         """Start a statement again after an error that may not happen again. Raises any other error."""

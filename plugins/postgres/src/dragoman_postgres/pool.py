@@ -224,6 +224,7 @@ class Connections(Manager[Session]):
     async def renew(self, session: Session) -> None:
         """Give a lent session whose connection is lost a new connection, inside its transaction."""
         session.prepared.clear()
+        session.heard = False
         await session.connection.leave()
         with translate_errors(self._name):
             session.connection = await self.connector.connect(session.seconds)
