@@ -20,6 +20,8 @@ ODD = {
     "extra_float_digits": "-15",
     "bytea_output": "escape",
     "xmlbinary": "hex",
+    "xmloption": "document",
+    "array_nulls": "off",
     "client_encoding": "latin1",
     "statement_timeout": "1",
     "lock_timeout": "1",
@@ -42,6 +44,8 @@ INSERT INTO log VALUES (
 CALLS: list[tuple[str, dict[str, Any]]] = [
     ("execute_query", {"sql": "SELECT * FROM log"}),
     ("execute_query", {"sql": "SELECT id = NULL, 'a\\b', '02/01/2024'::date, ROW(1, span) FROM log"}),
+    ("execute_query", {"sql": "SELECT '{NULL}'::text[]"}),
+    ("execute_query", {"sql": "SELECT 'a'::xml, xmlelement(name a, raw) FROM log"}),
     ("execute_query", {"sql": "SELECT nosuch FROM log"}),
     ("describe_table", {"table_name": ["log", "late"], "include_indexes": True, "include_constraints": True}),
     ("describe_table", {"table_name": ["log", "late"], "detail": "full"}),
@@ -73,3 +77,18 @@ async def _answers(server: Server, name: str) -> Mapping[int, str]:
 async def test_no_setting_of_a_database_changes_an_answer(server: Server, names: tuple[str, str]):
     odd, plain = [await _answers(server, name) for name in names]
     assert odd == plain
+
+
+async def test_no_deadline_of_transactions_ends_a_query_or_its_connection(server: Server, anyio_backend: str):
+    name = await server.create()
+    admin = await asyncpg.connect(server.address(name))
+    has = admin.get_server_version() >= (17,)
+    if has:
+        await admin.execute(f"ALTER DATABASE \"{name}\" SET transaction_timeout = '500ms'")
+    await admin.close()
+    if not has:
+        pytest.skip("PostgreSQL 17 and later have such a deadline")
+    async with Gateway.open([server.configure(name, allow_functions=frozenset({"pg_sleep"}))]) as gateway:
+        for _ in range(2):
+            assert (await gateway.query(None, "SELECT 1 FROM pg_sleep(0.8)")).rows == [[1]]
+    await server.drop(name)

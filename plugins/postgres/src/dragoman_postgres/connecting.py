@@ -45,6 +45,9 @@ READ_ONLY = {"default_transaction_read_only": "on"}
 CHECK_INTERVAL = {"client_connection_check_interval": "500ms"}
 """Seconds in which a backend notices that nobody waits for it any more; for PostgreSQL 14 and later."""
 
+WHOLE_TRANSACTION = {"transaction_timeout": "0"}
+"""Of a server or role it would end our sessions, not only their statements; for PostgreSQL 17 and later."""
+
 
 def bound_times(seconds: float) -> dict[str, str]:
     """Return the settings that end work that takes longer than a statement's `seconds`."""
@@ -70,6 +73,7 @@ class Connector:
             administered.check_host(database)
         self.options = Options(**database.options)
         self._checks = True
+        self._may_end_transactions = False
         self._files = {name: _path(getattr(self.options, name), database.folder) for name in _FILES}
         if self.options.sslrootcert == "system":
             self._files["sslrootcert"] = _system_roots()
@@ -95,6 +99,10 @@ class Connector:
             "transform_null_equals": "off",
             # Otherwise types are named `"uuid"[]`, and definitions and plans have quotes around every name.
             "quote_all_identifiers": "off",
+            # Otherwise '{NULL}' is an array of one word.
+            "array_nulls": "on",
+            "xmlbinary": "base64",
+            "xmloption": "content",
             **READ_ONLY,
             **({"search_path": self._path} if self._path else {}),
             **({"work_mem": self.options.work_mem} if self.options.work_mem else {}),
@@ -105,7 +113,8 @@ class Connector:
         """Return the commands that each transaction needs at its beginning: none, unless sessions are shared."""
         if not self.pooled:
             return []
-        return [f"SET LOCAL {name} = {_literal(name, value)}" for name, value in self.settings.items()]
+        settings = {**self.settings, **(WHOLE_TRANSACTION if self._may_end_transactions else {})}
+        return [f"SET LOCAL {name} = {_literal(name, value)}" for name, value in settings.items()]
 
     async def connect(self, seconds: float) -> Connection:
         """Open a connection within `seconds`. Raises the driver's errors, which `failures` translates."""
@@ -120,14 +129,22 @@ class Connector:
     async def _set_up(self, connection: Connection) -> None:
         if self.pooled is None:
             self.pooled = await _is_pooled(connection)
+        self._may_end_transactions = connection.get_server_version() >= (17,)
         if self._follows_role:
             self._path = order_path(await _role_s_path(connection))
-            if not self.pooled:
-                await connection.execute(f"SET search_path = {self._path}")
-        if not self.pooled and self._told_later:
-            await connection.execute("SET default_transaction_read_only = on")
-        if not self.pooled and self._may_bound:
-            self._may_bound = await _bound_temporary_files(connection, self.options.temp_file_limit)
+        if not self.pooled:
+            if commands := [f"SET {name} = {value}" for name, value in self._later_settings().items()]:
+                await connection.execute("; ".join(commands))
+            if self._may_bound:
+                self._may_bound = await _bound_temporary_files(connection, self.options.temp_file_limit)
+
+    def _later_settings(self) -> dict[str, str]:
+        """Return the settings of a session that are known, or that the server knows, only once it is connected."""
+        return {
+            **({"search_path": self._path} if self._follows_role and self._path else {}),
+            **(READ_ONLY if self._told_later else {}),
+            **(WHOLE_TRANSACTION if self._times and self._may_end_transactions else {}),
+        }
 
     async def _connect(self, timeout: float) -> Connection:
         woken = False
