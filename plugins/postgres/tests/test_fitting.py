@@ -57,6 +57,12 @@ SELECT id, count(*) FROM people JOIN (VALUES (1), (2)) v(id) USING (id) GROUP BY
 SELECT id, name, count(*) FROM people JOIN (VALUES (1), (1), (2)) v(id) USING (id) GROUP BY id ORDER BY id
 SELECT public.people.id, public.people.name FROM public.people GROUP BY public.people.id ORDER BY 1
 SELECT name, count(*) FROM people GROUP BY ROLLUP (name) ORDER BY 1
+SELECT p.id AS person, p.name, count(*) FROM people p JOIN bills b ON b.person = p.id GROUP BY 1 ORDER BY 1
+SELECT p.name, p.id AS "Person" FROM people p GROUP BY "Person" ORDER BY 2
+SELECT upper(p.name), p.id, b.id AS bill, b.at FROM people p JOIN bills b ON person = p.id GROUP BY 2, bill ORDER BY 3
+SELECT bill AS b, place, name, count(*) FROM lines GROUP BY (1), (b, place) ORDER BY 1, 2
+SELECT l.bill, l.place, l.name FROM lines l GROUP BY (l.place, l.bill) ORDER BY 1, 2
+SELECT count(*), p.id, p.name FROM people p GROUP BY 2 ORDER BY 2
 SELECT $$ü$$ || people.name FROM people GROUP BY people.id ORDER BY people.id
 SELECT id, sum(total), count(*) FILTER (WHERE total > 5) FROM notes GROUP BY id ORDER BY id
 SELECT id, pg_catalog.sum(total) FROM counts JOIN (VALUES (9007199254740992::float8)) v(id) USING (id) GROUP BY id
@@ -81,6 +87,12 @@ SELECT x.id, x.name FROM people AS x(key, id, name) GROUP BY x.id
 SELECT place, l.name FROM parts LEFT JOIN lines l USING (bill, place) GROUP BY place, bill
 SELECT bill, place, l.name FROM lines l NATURAL RIGHT JOIN (SELECT bill, place FROM parts) x GROUP BY bill, place
 SELECT p.name, count(*) FROM people p GROUP BY GROUPING SETS ((p.id), ())
+SELECT p.id AS total, p.name FROM people p, bills b GROUP BY total
+SELECT p.id AS x, p.id + 1 AS x, p.name FROM people p GROUP BY x
+SELECT p.*, p.id FROM people p, bills GROUP BY 2
+SELECT p.id, p.name FROM people p GROUP BY ROW(p.id)
+SELECT p.id, p.name FROM people p GROUP BY 3
+SELECT p.name, p.id + 0 FROM people p GROUP BY 2
 SELECT public.people.id FROM public.people p
 SELECT (SELECT public.people.name FROM bills AS people LIMIT 1) FROM public.people p
 SELECT public.bills.id FROM public.people

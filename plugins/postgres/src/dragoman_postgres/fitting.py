@@ -134,8 +134,39 @@ def _list_sources(select: Node, sources: Mapping[int, _Source]) -> list[_Source]
 
 def _find_key(source: _Source, select: Node) -> list[int]:
     """Return the locations of a part's key in GROUP BY; none if it has no key, or GROUP BY does not name all of it."""
-    named = {_column(source, each, select): each["location"] for each in _find(select["groupClause"], "ColumnRef")}
+    named = {_column(source, column, select): location for column, location in _list_grouped(select)}
     return [named[name] for name in source.part.key] if named.keys() >= {*source.part.key} else []
+
+
+def _list_grouped(select: Node) -> Iterator[tuple[Node, int]]:
+    """Yield the columns that GROUP BY names, also by the place or name of an output, and where it names each."""
+    outputs = [each["ResTarget"] for each in select.get("targetList", ())]
+    for item in _split_rows(select["groupClause"]):
+        (node,) = item.values()
+        for column in _find([item, *_find_outputs(item, outputs)], "ColumnRef"):
+            yield column, node["location"]
+
+
+def _split_rows(items: Iterable[Node]) -> Iterator[Node]:
+    """Yield items of GROUP BY; the server takes (a, b) there for two."""
+    for item in items:
+        if item.get("RowExpr", {}).get("row_format") == "COERCE_IMPLICIT_CAST":
+            yield from _split_rows(item["RowExpr"]["args"])
+        else:
+            yield item
+
+
+def _find_outputs(item: Node, outputs: list[Node]) -> list[Node]:
+    """Return the outputs that an item of GROUP BY may mean.
+
+    A name may mean a column of FROM instead. Then the server refuses the output of that name: nothing groups by it.
+    """
+    if "ColumnRef" in item:
+        return [each["val"] for each in outputs if [each.get("name")] == _fields(item["ColumnRef"])]
+    place = item.get("A_Const", {}).get("ival", {}).get("ival", 0)
+    before = outputs[: max(place, 0)]
+    is_known = 0 < place <= len(outputs) and not any("A_Star" in node for node in _walk(before))
+    return [before[-1]["val"]] if is_known else []
 
 
 def _column(source: _Source, column: Node, select: Node) -> str | None:
