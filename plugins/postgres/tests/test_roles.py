@@ -826,3 +826,19 @@ async def test_no_function_of_standard_sql_shows_a_table_that_is_not_granted(ser
                 assert "zyxmark" not in str(told), query
     finally:
         await server.drop(name)
+
+
+async def test_a_view_of_many_columns_is_granted_by_a_pattern(server, database_name):
+    """Its definition is longer than a statement of a caller may be."""
+    names = [f"measurement_of_the_station_number_{number:04}" for number in range(900)]
+    table, view = (", ".join(each.format(name) for name in names) for each in ("{} int", "{0} + 0 AS {0}"))
+    await build(
+        server,
+        database_name,
+        f"CREATE TABLE sales.wide ({table}); CREATE VIEW sales.sums AS SELECT {view} FROM sales.wide",
+    )
+    database = server.configure(database_name)
+    grant = Grant(database=database.name, tables=("sales.*",), key="roles.seller.grants.0")
+    role = Role(name="seller", groups=frozenset({"sellers"}), grants=(grant,))
+    async with Gateway.open(Configuration(databases={database.name: database}, roles={"seller": role})) as gateway:
+        assert (await ask(Toolbox(gateway), "execute_query", sql="SELECT * FROM sales.sums"))["columns"] == names

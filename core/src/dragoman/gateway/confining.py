@@ -30,6 +30,7 @@ from dragoman.gateway.resolving import Resolver
 from dragoman.model import Claims, ConfinedRelation, Confinement, Database, Principal, Relation, Request, Table
 from dragoman.parsed import ParsedStatement
 from dragoman.sql import Statement
+from dragoman.sql.text import MOST_MADE
 from dragoman.validators import ReadOnly, read_query
 
 PartOf = Callable[[Relation], ConfinedRelation | None]
@@ -43,8 +44,6 @@ _FAILS = (
 _GUARD = "Guard divisions, casts and function arguments, for instance with NULLIF or CASE."
 REMEMBERED = 512
 """The number of statements whose confined form is kept for a set of roles. The least recently used is dropped first."""
-MOST_BYTES = 256 * 1024
-"""The most bytes of a confined statement: it names each column of a relation, several times on some databases."""
 UNFIT = (InvalidSql, NotFound, QueryError, Refused, Unsupported)
 """Errors of a database for a filter or a mask that it cannot compile."""
 _log = logging.getLogger(__name__)
@@ -296,7 +295,7 @@ class Confiner:
 
     def _read(self, text: str) -> Sent:
         dialect = self._dialect
-        statement = Statement.parse(text, sqlglot=dialect.sqlglot, lexicon=dialect.lexicon, most=MOST_BYTES)
+        statement = Statement.parse(text, sqlglot=dialect.sqlglot, lexicon=dialect.lexicon, most=MOST_MADE)
         return Sent(statement, read_query(self._dialect, statement))
 
 

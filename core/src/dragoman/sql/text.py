@@ -16,6 +16,9 @@ from dragoman.errors import DragomanError, InvalidSql, UnsafeSql, WriteDenied
 from dragoman.sql.lexicon import Lexicon
 
 MAX_BYTES = 64 * 1024
+"""Of a caller's statement."""
+MOST_MADE = 4 * MAX_BYTES
+"""Bytes of a statement that a database or a dialect made: it may name each of a thousand columns several times."""
 MAX_NESTING = 40
 CARET_WIDTH = 60
 

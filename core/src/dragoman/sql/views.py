@@ -5,6 +5,7 @@ from __future__ import annotations
 from dragoman.errors import InvalidSql
 from dragoman.sql.lexicon import Lexicon
 from dragoman.sql.statement import Statement
+from dragoman.sql.text import MOST_MADE
 
 
 def defining_query(definition: str, sqlglot: str, lexicon: Lexicon) -> Statement:
@@ -12,7 +13,7 @@ def defining_query(definition: str, sqlglot: str, lexicon: Lexicon) -> Statement
 
     Raises what `Statement.parse` raises, and `InvalidSql` for a CREATE without AS.
     """
-    statement = Statement.parse(definition, sqlglot=sqlglot, lexicon=lexicon)
+    statement = Statement.parse(definition, sqlglot=sqlglot, lexicon=lexicon, most=MOST_MADE)
     if statement.tokens[0].text.lower() != "create":
         return statement
     depth = 0
