@@ -5,6 +5,7 @@ import os
 import random
 import stat
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -120,6 +121,32 @@ def test_a_record_that_does_not_fit_on_the_disk_leaves_nothing_behind(audit: Aud
     monkeypatch.undo()
     assert file.read_bytes() == before
     assert audit.append(body(3)).seq == 3
+
+
+@pytest.mark.parametrize("remaining", range(8))
+def test_a_disk_that_is_full_for_a_while_is_no_fault_whatever_is_being_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, remaining: int
+) -> None:
+    """Two records a day for three days, with a file moved away on the second: the first record of a file, too."""
+    file, path, write = AuditFile(tmp_path / "audit.jsonl"), tmp_path / "audit.jsonl", os.write
+    written = 0
+
+    def fill_up(descriptor: int, data: bytes) -> int:
+        nonlocal written
+        written += 1
+        return write(descriptor, data[:40] if remaining < written <= remaining + 3 else data)
+
+    monkeypatch.setattr("os.write", fill_up)
+    for number in range(12):
+        monkeypatch.setattr("time.time", lambda number=number: 1_795_000_000 + number // 4 * 86400)
+        if number == 6:
+            audit_files(path)[-1].unlink()
+        with suppress(OSError):
+            file.append(body(number))
+    file.close()
+    found = verify_files(path)
+    assert [fault.what for fault in found.faults if "follows" not in fault.what] == []
+    assert written > remaining + 3
 
 
 def test_a_file_that_is_deleted_is_written_anew(audit: AuditFile, tmp_path: Path):

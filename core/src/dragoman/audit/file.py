@@ -14,7 +14,7 @@ import math
 import os
 import time
 from collections.abc import Generator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 
 from dragoman.audit.chain import BEGIN, Link, seal, unseal
@@ -138,7 +138,13 @@ class AuditFile:
         self._reopen(newest)
         self._head = self._last(self._file)
         if self._size == 0:
-            self._begin([each for each in files if each.name < newest], known)
+            try:
+                self._begin([each for each in files if each.name < newest], known)
+            except OSError:
+                # Of an empty file nobody can tell whether it had records. The next record creates it again.
+                with suppress(OSError):
+                    self._place.unlink()
+                raise
 
     def _is_unchanged(self) -> bool:
         """Return whether the open file still has its name, and nobody else has written to it."""
