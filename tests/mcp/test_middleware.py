@@ -411,6 +411,20 @@ async def test_a_client_that_reads_slowly_gets_its_answer(serve_standin: Any) ->
         assert received > 30_000_000
 
 
+async def test_a_client_that_reads_much_less_than_the_system_holds_gets_its_answer(serve_standin: Any) -> None:
+    """At this pace the system takes more from the server only every few seconds."""
+    async with serve_standin(stall=1) as (_, url), Clients(url) as clients:
+        call = {**CALL, "params": {"name": "big", "arguments": {"bytes": 30_000_000}}}
+        body = json.dumps(call).encode()
+        client = await clients.connect()
+        await client.send(head(content_length=str(len(body)), connection="close") + body)
+        received = 0
+        for _ in range(40):
+            received += len(await client.reader.readexactly(25_000))
+            await asyncio.sleep(0.1)
+        assert received + len(await client.rest()) > 30_000_000
+
+
 @pytest.mark.parametrize(
     ("name", "changes", "status"),
     [
