@@ -146,6 +146,27 @@ async def test_a_renewed_certificate_is_taken_at_a_reload(server, authority, fol
         assert (await http.get(f"{url}/health")).status_code == 200
 
 
+@pytest.mark.parametrize("workers", ["1", "2"])
+async def test_a_renewed_certificate_is_taken_by_itself_where_the_server_watches(
+    workers, folder, authority, run, monkeypatch
+):
+    certify(folder, authority)
+    environment = {"DRAGOMAN_TOKEN": "hush", "DRAGOMAN_SERVER__WATCH": "true", "DRAGOMAN_SERVER__WORKERS": workers}
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    async with run(sys.executable, "-m", "dragoman", "serve", "--config", str(folder / "dragoman.toml")) as peer:
+        url = (await peer.logged(r"serving on (https://[^\s\"]+)/mcp"))[1]
+        async with httpx2.AsyncClient(verify=trusting(authority)) as http:
+            assert (await http.get(f"{url}/health")).status_code == 200  # it has begun to watch
+        renewed = trustme.CA()
+        certify(folder, renewed)
+        await peer.logged("configuration was applied")
+        if workers == "2":
+            await peer.logged("worker 1 has taken the configuration")
+        async with httpx2.AsyncClient(verify=trusting(renewed)) as http:
+            assert (await http.get(f"{url}/health")).status_code == 200
+
+
 @pytest.mark.parametrize("name", ["cert.pem", "key.pem"])
 @pytest.mark.parametrize("put", [os.mkfifo, Path.mkdir, lambda path: path.symlink_to("/dev/zero")])
 async def test_what_is_no_file_keeps_a_reload_from_nothing_but_itself(server, authority, folder, name, put):

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 LOGGER = logging.getLogger("dragoman.mcp")
 
 LOOK = 1.0
-"""Seconds between two checks of the configuration file, if it is watched."""
+"""Seconds between two looks at the files, if they are watched."""
 Reread = Callable[[], "Configuration"]
 """Reads the configuration again, from the same place as at the start. Raises `ConfigurationError`."""
 
@@ -85,29 +85,28 @@ def reload_with_others(toolbox: Toolbox, reread: Reread | None, worker: Worker) 
 
 @contextmanager
 def _watching(toolbox: Toolbox, changed: Callable[[], None]) -> Generator[None]:
-    """Call `changed` when the content of the configuration file changes, if it is watched."""
+    """Call `changed` when the configuration file or the server's certificate changes, if they are watched."""
     if not toolbox.gateway.configuration.server.watch:
         yield
         return
-    file = toolbox.gateway.configuration.source
-    task = asyncio.create_task(_watch(file, _content(file), changed))
+    task = asyncio.create_task(_watch(toolbox, _contents(toolbox.gateway.configuration), changed))
     try:
         yield
     finally:
         task.cancel()
 
 
-async def _watch(file: Path | None, before: bytes, changed: Callable[[], None]) -> None:
-    """Call `changed` whenever the content of the configuration file changes."""
+async def _watch(toolbox: Toolbox, before: bytes, changed: Callable[[], None]) -> None:
+    """Call `changed` whenever the content of a file changes that a reload reads again."""
     looks = Looks(before)
-    while file is not None:
+    while True:
         await asyncio.sleep(LOOK)
-        if looks.is_news(await asyncio.to_thread(_content, file)):
+        if looks.is_news(await asyncio.to_thread(_contents, toolbox.gateway.configuration)):
             changed()
 
 
 class Looks:
-    """What was seen of the configuration file, one look after the other."""
+    """What was seen of the files, one look after the other."""
 
     def __init__(self, taken: bytes) -> None:
         self._taken = self._seen = taken
@@ -123,6 +122,15 @@ class Looks:
             return False
         self._taken = now
         return True
+
+
+def _contents(configuration: Configuration) -> bytes:
+    """Return digests of the configuration file and of the server's certificate; empty without the first one now."""
+    file, server = configuration.source, configuration.server
+    written = _content(file)
+    if file is not None and not written:
+        return b""
+    return b"/".join((written, _content(server.tls_cert), _content(server.tls_key)))
 
 
 def _content(file: Path | None) -> bytes:
