@@ -332,6 +332,11 @@ def test_the_chart_makes_pods_that_write_nothing_and_end_in_time(tmp_path: Path)
     server.check_exposure()
 
 
+def test_the_chart_s_service_sends_a_client_to_one_pod():
+    assert documents()["Service"]["spec"]["sessionAffinity"] == "ClientIP"
+    assert documents(sessionAffinity="None")["Service"]["spec"]["sessionAffinity"] == "None"
+
+
 def test_the_chart_s_pods_serve_and_are_asked_over_tls_where_a_secret_is_named(tmp_path: Path):
     (plain,) = documents()["Deployment"]["spec"]["template"]["spec"]["containers"]
     pod = documents(tlsSecretName="certificate")["Deployment"]["spec"]["template"]["spec"]
@@ -346,7 +351,9 @@ def test_the_chart_s_pods_serve_and_are_asked_over_tls_where_a_secret_is_named(t
     given = {each["name"]: each["value"].replace(mount["mountPath"], str(tmp_path)) for each in container["env"]}
     file = tmp_path / "dragoman.toml"
     file.write_text("[databases.shop]\nurl = 'sqlite:///:memory:'\n")
-    assert tls_context(load(file, environ=given, folder=tmp_path).server) is not None
+    server = load(file, environ=given, folder=tmp_path).server
+    assert tls_context(server) is not None
+    assert server.watch, "nobody sends a signal to a pod whose secret is renewed"
 
 
 def test_the_chart_says_who_may_connect_where_that_is_given():
