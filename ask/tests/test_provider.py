@@ -4,6 +4,7 @@ import asyncio
 import gzip
 import json
 import sqlite3
+import time
 
 import pytest
 from dragoman import ModelError
@@ -34,7 +35,9 @@ async def test_a_busy_server_is_asked_again_when_it_says(asking):
         (Failure(200, body=b'{"choices": []}'), "no reply"),
         (Failure(200, body=b'{"choices": 7}'), "not a completion"),
         (Failure(200, body=b'{"choices": {"0": 1}}'), "not a completion"),
-        (Failure(200, body=b"[]"), "no reply"),
+        (Failure(200, body=b"[]"), "not a completion"),
+        (Failure(200, body=b'{"choices": [{"message": {"content": [1]}}]}'), "no reply"),
+        (Failure(200, body=b'{"choices": [{"message": {"content": "\\ud800"}}]}'), "not a completion"),
         (Failure(200, body=b"[" * 100_000), "not a completion"),
         (Text(""), "no reply"),
         (Text("I would rather not."), "not reply in the requested form"),
@@ -91,6 +94,20 @@ async def test_a_compressed_response_is_not_unpacked(asking, monkeypatch, encodi
         with pytest.raises(ModelError, match="cannot be reached, or its reply was cut off"):
             await gateway.ask("How many?")
     assert "accept-encoding: identity" in model.headers[0].lower()
+
+
+async def test_a_response_of_many_choices_takes_no_time(asking):
+    choice = {
+        "index": 0,
+        "finish_reason": "stop",
+        "message": {"role": "assistant", "content": json.dumps(query(COUNT))},
+    }
+    many = Failure(200, body=json.dumps({"choices": [choice] * 30_000, "usage": [1]}).encode())
+    async with asking(lambda request: many if len(model.requests) > 1 else query(COUNT)) as (gateway, model):
+        await gateway.ask("How many?")  # imports the library
+        before = time.process_time()
+        assert (await gateway.ask("How many?")).result.rows == [[200]]
+    assert time.process_time() - before < 2
 
 
 async def test_a_reply_that_breaks_off_is_asked_for_again(asking):

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 from dragoman.config import ModelSettings
 from dragoman.errors import ModelError
 
@@ -22,7 +24,6 @@ from dragoman_ask.models import (
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
-    from openai.types.chat import ChatCompletion
 
 OPENAI = "https://api.openai.com/v1"
 RETRIES = 3
@@ -58,14 +59,14 @@ class OpenAIModel:
             raise explain_status(error.status_code) from None
         except openai.APIConnectionError:
             raise ModelError("The model cannot be reached, or its reply was cut off.") from None
-        except (openai.OpenAIError, ValueError, TypeError, LookupError, AttributeError, RecursionError):
+        except (openai.OpenAIError, msgspec.DecodeError, ValueError, RecursionError):
             raise ModelError("The response of the model's server is not a completion.") from None
 
-    async def _create(
-        self, client: AsyncOpenAI, messages: Sequence[Message], shape: Shape, max_tokens: int
-    ) -> ChatCompletion:
+    async def _create(self, client: AsyncOpenAI, messages: Sequence[Message], shape: Shape, max_tokens: int) -> bytes:
         import openai
 
+        # No overload matches keywords that depend on the server.
+        completions: Any = client.chat.completions.with_raw_response
         sent: Any = [{"role": message.role, "content": message.text} for message in messages]
         # Newer models of OpenAI know only one name of the limit; other servers often know only the other.
         limit = "max_tokens" if self._settings.base_url else "max_completion_tokens"
@@ -73,11 +74,8 @@ class OpenAIModel:
             tried = self._format  # other questions may change it meanwhile
             further: dict[str, Any] = {limit: max_tokens, **_response_format(FORMATS[tried], shape)}
             try:
-                # No overload matches keywords that depend on the server.
-                answer: ChatCompletion = await client.chat.completions.create(  # pyright: ignore[reportUnknownVariableType]
-                    model=self._name, messages=sent, **further
-                )
-                return answer  # pyright: ignore[reportUnknownVariableType]
+                answer = await completions.create(model=self._name, messages=sent, **further)
+                return bytes(answer.content)
             except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
                 if "response_format" not in str(error) or FORMATS[tried] == FORMATS[-1]:
                     raise
@@ -122,14 +120,35 @@ def _response_format(kind: str, shape: Shape) -> dict[str, Any]:
     return {"response_format": {"type": kind}} if kind == "json_object" else {}
 
 
-def _completion(answer: ChatCompletion, messages: Sequence[Message], max_tokens: int) -> Completion:
-    """Return a server's response as a reply. Raises `ModelError` for one without text."""
-    choices: Any = getattr(answer, "choices", None)
-    said = choices[0].message.content if choices else None
-    text = said if isinstance(said, str) else ""
-    used: Any = getattr(answer, "usage", None)  # the library does not check the server's response
-    prompt, reply = (getattr(used, name, None) for name in ("prompt_tokens", "completion_tokens"))
-    usage = check_usage(prompt, reply, estimate(messages), text, max_tokens)
+class _Said(msgspec.Struct):
+    content: msgspec.Raw = msgspec.Raw()
+
+
+class _Choice(msgspec.Struct):
+    message: _Said
+
+
+class _Used(msgspec.Struct):
+    prompt_tokens: Any = None
+    completion_tokens: Any = None
+
+
+class _Response(msgspec.Struct):
+    """What counts of a server's response. The library would make objects of all of it, which took seconds for 8 MB."""
+
+    choices: list[_Choice] | None = None
+    usage: msgspec.Raw = msgspec.Raw()
+
+
+def _completion(body: bytes, messages: Sequence[Message], max_tokens: int) -> Completion:
+    """Return a server's response as a reply. Raises `ModelError` for one without text, or a `msgspec.DecodeError`."""
+    answer = msgspec.json.decode(body, type=_Response)
+    said = bytes(answer.choices[0].message.content) if answer.choices else b""
+    text = msgspec.json.decode(said, type=str) if said.startswith(b'"') else ""
+    used = _Used()
+    with suppress(msgspec.DecodeError):  # servers report what they like
+        used = msgspec.json.decode(answer.usage, type=_Used)
+    usage = check_usage(used.prompt_tokens, used.completion_tokens, estimate(messages), text, max_tokens)
     if not text:
         raise no_text(usage)
     return Completion(text, usage)
