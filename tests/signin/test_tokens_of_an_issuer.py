@@ -2,9 +2,11 @@
 
 import asyncio
 import base64
+import gzip
 import time
+import zlib
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, nullcontext, suppress
 from dataclasses import replace
 from typing import Any
 from urllib.parse import parse_qs, unquote_plus
@@ -575,6 +577,44 @@ async def test_an_issuer_that_answers_a_byte_now_and_then_is_unreachable(monkeyp
                 await client.ask("GET", f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/")
         await client.aclose()
         await ended.wait()
+
+
+SMALL = b'{"a": 1}'
+BOMB = b'{"a": 1' + b" " * 100_000_000 + b"}"
+
+
+@pytest.mark.parametrize(
+    ("encoding", "body", "is_read"),
+    [
+        ("gzip", gzip.compress(SMALL), True),
+        ("GZIP", gzip.compress(SMALL), True),
+        ("identity", SMALL, True),
+        ("gzip", gzip.compress(BOMB), False),
+        ("gzip, gzip", gzip.compress(gzip.compress(BOMB)), False),
+        ("deflate", zlib.compress(SMALL), False),
+        ("gzip", SMALL, False),
+    ],
+)
+async def test_what_an_issuer_compresses_is_unpacked_only_as_far_as_it_may_be_long(
+    encoding: str, body: bytes, is_read: bool
+) -> None:
+    heads = list[bytes]()
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        heads.append(await reader.readuntil(b"\r\n\r\n"))
+        head = f"HTTP/1.1 200 X\r\ncontent-encoding: {encoding}\r\ncontent-length: {len(body)}\r\n\r\n"
+        writer.write(head.encode() + body)
+        await reader.read()
+        writer.close()
+
+    client = IssuerClient()
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+        url, begun = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/", time.process_time()
+        with nullcontext() if is_read else pytest.raises(IssuerUnreachable):
+            assert await client.ask("GET", url, headers={"Accept": "application/json"}) == {"a": 1}
+        assert time.process_time() - begun < 2
+        await client.aclose()
+    assert b"accept-encoding: identity" in heads[0].lower()
 
 
 @pytest.mark.parametrize("answer", [(500, {}), (401, {}), (200, {}), (200, {"active": "true"}), (200, [])])
