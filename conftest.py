@@ -59,6 +59,7 @@ LONGER = frozenset(
         "test_new_dialect.py",
         "test_offload.py",
         "test_processes.py",
+        "test_proxy_pages.py",
         "test_running.py",
         "test_scaling_page.py",
         "test_shapes.py",

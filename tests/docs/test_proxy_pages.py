@@ -1,0 +1,152 @@
+"""The proxies of docs/tls-and-proxy.md and docs/scaling.md, followed: nginx, and HAProxy in front of two servers."""
+
+import json
+import re
+import shutil
+import signal
+import socket
+import sqlite3
+import ssl
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from subprocess import PIPE, Popen
+from typing import Any
+
+import httpx2
+import pytest
+import trustme
+
+DOCS = Path(__file__).parents[2] / "docs"
+PROXY = (DOCS / "tls-and-proxy.md").read_text(encoding="utf-8").split("## Behind a proxy")[1]
+MACHINES = (DOCS / "scaling.md").read_text(encoding="utf-8").split("## More machines")[1]
+HEADERS = {"accept": "application/json, text/event-stream", "authorization": "Bearer hush", "host": "gw.example"}
+ENDLESS = "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c) SELECT count(*) FROM c"
+NGINX = """
+daemon off; master_process off; pid nginx.pid; error_log stderr;
+events {}
+http {
+    access_log off; client_body_temp_path body; proxy_temp_path proxy;
+    fastcgi_temp_path fastcgi; uwsgi_temp_path uwsgi; scgi_temp_path scgi;
+"""
+HAPROXY = """
+defaults
+    mode http
+    timeout connect 5s
+    timeout client 60s
+    timeout server 60s
+frontend gateway
+    default_backend dragoman
+    bind 127.0.0.1:"""
+
+
+def needs(program: str) -> str:
+    """Return the path of a program that is not everywhere."""
+    found = shutil.which(program, path="/usr/sbin:/usr/local/sbin:/usr/bin:/usr/local/bin")
+    if found is None:
+        pytest.skip(f"{program} is not installed here")
+    return found
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return int(listener.getsockname()[1])
+
+
+@contextmanager
+def serving(folder: Path, drain: int = 0) -> Iterator[tuple[Popen[str], int]]:
+    """Run the server that the page configures; yield it and its port."""
+    (given,) = re.findall(r"```toml\n(.*?)```", PROXY, re.DOTALL)
+    with sqlite3.connect(folder / "shop.db") as connection:
+        connection.execute("CREATE TABLE IF NOT EXISTS orders (id INTEGER)")
+    connection.close()
+    text = given.replace("port = 8080", f"port = 0\ndrain = {drain}").replace("${DRAGOMAN_TOKEN}", "hush")
+    (folder / "dragoman.toml").write_text(f'{text}\n[databases.shop]\nurl = "sqlite:///shop.db"\n')
+    command = [sys.executable, "-m", "dragoman", "serve"]
+    with Popen(command, cwd=folder, stderr=PIPE, text=True) as process:
+        try:
+            yield process, int(logged(process, r"serving on http://127\.0\.0\.1:(\d+)/mcp")[1])
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.communicate(timeout=60)
+
+
+@contextmanager
+def proxying(folder: Path, *command: str, port: int) -> Iterator[None]:
+    """Run a proxy, in front as soon as it accepts connections."""
+    with Popen(command, cwd=folder) as process:
+        try:
+            until = time.monotonic() + 30
+            while time.monotonic() < until and process.poll() is None:
+                with socket.socket() as probe:
+                    if probe.connect_ex(("127.0.0.1", port)) == 0:
+                        break
+            yield
+        finally:
+            process.terminate()
+
+
+def logged(process: Popen[str], pattern: str) -> re.Match[str]:
+    assert process.stderr is not None
+    return next(found for line in process.stderr if (found := re.search(pattern, line)))
+
+
+def call(sql: str) -> dict[str, Any]:
+    params = {"name": "execute_query", "arguments": {"sql": sql}}
+    return {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+
+
+def check_proxy(client: httpx2.Client, server: Popen[str]) -> None:
+    """A call is answered, and a query ends with the request of its caller."""
+    answer = client.post("/mcp", json=call("SELECT count(*) FROM orders"))
+    assert (answer.status_code, answer.json()["result"]["structuredContent"]["rows"]) == (200, [[0]])
+    with pytest.raises(httpx2.ReadTimeout):
+        client.post("/mcp", json=call(ENDLESS), timeout=2)
+    line = logged(server, r'"outcome":"QUERY_(CANCELLED|TIMEOUT)"').string
+    assert json.loads(line)["call"]["outcome"] == "QUERY_CANCELLED"
+
+
+def test_nginx_passes_calls_on_and_tells_when_a_caller_leaves(tmp_path: Path) -> None:
+    nginx, port, authority = needs("nginx"), free_port(), trustme.CA()
+    (block,) = re.findall(r"```\n(server \{.*?)```", PROXY, re.DOTALL)
+    certificate = authority.issue_cert("gw.example")
+    certificate.private_key_and_cert_chain_pem.write_to_path(tmp_path / "gw.pem")
+    secure = f"listen 127.0.0.1:{port} ssl; ssl_certificate {tmp_path}/gw.pem; ssl_certificate_key {tmp_path}/gw.pem;"
+    context = ssl.create_default_context()
+    authority.configure_trust(context)
+    with serving(tmp_path) as (server, gateway):
+        own = block.replace("listen 443 ssl;", secure).replace("127.0.0.1:8080", f"127.0.0.1:{gateway}")
+        (tmp_path / "nginx.conf").write_text(f"{NGINX}{own}}}\n")
+        with (
+            proxying(tmp_path, nginx, "-p", str(tmp_path), "-c", str(tmp_path / "nginx.conf"), port=port),
+            httpx2.Client(base_url=f"https://127.0.0.1:{port}", verify=context, headers=HEADERS) as client,
+        ):
+            client.event_hooks["request"].append(lambda request: request.extensions.update(sni_hostname="gw.example"))
+            check_proxy(client, server)
+
+
+def test_haproxy_asks_whether_servers_are_ready_and_no_call_is_lost_when_one_stops(tmp_path: Path) -> None:
+    haproxy, port = needs("haproxy"), free_port()
+    (block,) = re.findall(r"```\n(backend .*?)```", MACHINES, re.DOTALL)
+    block = block.replace("balance source", "balance roundrobin")  # all calls come from one address here
+    with ExitStack() as stack:
+        servers = list[Popen[str]]()
+        for number, address in enumerate(("10.0.3.1:8080", "10.0.3.2:8080")):
+            folder = tmp_path / str(number)
+            folder.mkdir()
+            server, gateway = stack.enter_context(serving(folder, drain=4))
+            servers.append(server)
+            block = block.replace(address, f"127.0.0.1:{gateway}")
+        (tmp_path / "haproxy.cfg").write_text(f"{HAPROXY}{port}\n{block}")
+        stack.enter_context(proxying(tmp_path, haproxy, "-f", str(tmp_path / "haproxy.cfg"), port=port))
+        client = stack.enter_context(httpx2.Client(base_url=f"http://127.0.0.1:{port}", headers=HEADERS))
+        # A server that its check calls down gets no call any more: long enough for two checks.
+        until = time.monotonic() + 3
+        while time.monotonic() < until:
+            assert client.post("/mcp", json=call("SELECT 1")).status_code == 200
+        servers[1].send_signal(signal.SIGTERM)
+        while servers[1].poll() is None:
+            assert client.post("/mcp", json=call("SELECT 1")).status_code == 200
+        check_proxy(client, servers[0])
