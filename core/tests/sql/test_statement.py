@@ -1,4 +1,5 @@
 import itertools
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -73,6 +74,25 @@ def test_older_versions_of_relations_are_told_apart(dialect: str, text: str):
     parsed = read(statement(text, dialect, Lexicon()), reserved=frozenset(), default_schema=None)
     assert [each.relation.name for each in parsed.versions] == ["a"]
     assert sorted(each.relation.name for each in parsed.relations) == ["a", "b"]
+
+
+MENTIONS = [
+    "SELECT * FROM {a} AS x, {a} AS y",
+    "SELECT * FROM {a} WHERE id IN (SELECT id FROM {a} WHERE EXISTS (SELECT 1 FROM {a}))",
+    "WITH b AS (SELECT * FROM {a}) SELECT * FROM b, {a} UNION SELECT * FROM {a}",
+    "SELECT 1 IN {a} FROM {a}",
+]
+
+
+@pytest.mark.parametrize("name", ["a", "main.a"])
+@pytest.mark.parametrize("text", MENTIONS)
+def test_each_place_of_a_relation_is_told(text: str, name: str):
+    """Whoever confines a statement replaces each of them, and the judge checks that none is left."""
+    query = text.format(a=name)
+    parsed = read(statement(query), reserved=frozenset(), default_schema=None)
+    assert sorted(each.offset for each in parsed.relations) == [
+        found.end() - 1 for found in re.finditer(rf"\b{name}\b", query)
+    ]
 
 
 LISTED = [

@@ -33,7 +33,7 @@ class Facts:
     - `effect`: the first thing that makes it more than a query.
     - `calls`: functions under the names with which they are written. Operators and literals are not calls.
     - `aliases`: the places of aliases with columns, `t(a, b)`, which look like calls.
-    - `relations`: as written, with their first places, without those that WITH defines.
+    - `relations`: as written, with every place of each, without those that WITH defines.
     - `versions`: those of which an older version is read.
     - `bare`: the first words of the names of tables, those that WITH defines too, if they stand without quotes.
     - `bare_columns`: likewise those of columns.
@@ -45,7 +45,7 @@ class Facts:
     effect: Effect | None = None
     calls: list[FunctionCall] = field(default_factory=list[FunctionCall])
     aliases: set[int] = field(default_factory=set[int])
-    relations: dict[Relation, int | None] = field(default_factory=dict[Relation, int | None])
+    relations: dict[Relation, list[int | None]] = field(default_factory=dict[Relation, "list[int | None]"])
     versions: dict[Relation, int | None] = field(default_factory=dict[Relation, int | None])
     bare: dict[str, int | None] = field(default_factory=dict[str, int | None])
     bare_columns: dict[str, int | None] = field(default_factory=dict[str, int | None])
@@ -111,7 +111,7 @@ def _note(node: exp.Expr, defined: _Names, text: str, facts: Facts, exact: bool)
         relation = _relation(node, defined, exact)
         if relation:
             place = offset_of(node.args["field"] if isinstance(node, exp.In) else node)
-            facts.relations.setdefault(relation, place)
+            facts.relations.setdefault(relation, []).append(place)
             if any(node.args.get(clause) for clause in _PAST):
                 facts.versions.setdefault(relation, place)
     elif isinstance(node, exp.Func):
@@ -150,7 +150,7 @@ def _note_table_call(node: exp.Table, text: str, facts: Facts, functions: frozen
     # Such a table takes only a search text. Anything else is a function.
     if call and 1 <= len(arguments) <= 2 and not arguments[0].is_number and call.dotted not in functions:
         name = node.this.name if isinstance(node.this, exp.Anonymous) else call.name
-        facts.relations.setdefault(Relation(name, node.db or None, node.catalog or None), call.offset)
+        facts.relations.setdefault(Relation(name, node.db or None, node.catalog or None), []).append(call.offset)
         facts.table_calls.add(call.offset or 0)
 
 

@@ -34,7 +34,7 @@ def read(
     facts = query.survey(exact=True) if exact else query.facts
     refusal = refusal or no_names(facts, reserved)
     return ParsedStatement(
-        relations=tuple(starmap(NamedRelation, facts.relations.items())),
+        relations=tuple(NamedRelation(name, place) for name, places in facts.relations.items() for place in places),
         versions=tuple(starmap(NamedRelation, facts.versions.items())),
         calls=tuple(_plain((call for call in query.calls if call.offset not in searches), default_schema)),
         types=tuple(query.facts.types),
