@@ -42,8 +42,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="build on a SQLAlchemy driver; without it you write executor and inspector",
     )
     parser.add_argument("--driver", metavar="DIST", help="with --sqlalchemy: the distribution that has the driver")
-    parser.add_argument("--scheme", metavar="S", help="SQLAlchemy's name of that driver (NAME)")
-    parser.add_argument("--sqlglot", metavar="D", help="sqlglot's name of the dialect (NAME); '' is standard SQL")
+    parser.add_argument("--scheme", metavar="S", help="with --driver: SQLAlchemy's name of it (NAME)")
+    parser.add_argument(
+        "--sqlglot", metavar="D", help="with --driver: sqlglot's name of the dialect (NAME); '' is standard SQL"
+    )
     add_source_arguments(parser)
 
 
@@ -52,7 +54,8 @@ def run(arguments: argparse.Namespace) -> int:
     check_name(arguments.name)
     if arguments.driver is None and (arguments.scheme is not None or arguments.sqlglot is not None):
         raise ConfigurationError(
-            "--scheme and --sqlglot describe a driver, and none is named.", suggestion="Add --sqlalchemy and --driver."
+            "--scheme and --sqlglot describe a driver, and none is named.",
+            suggestion="Add --sqlalchemy and --driver; or leave them out, and change `sqlglot` in the written package.",
         )
     if arguments.driver is not None and not arguments.sqlalchemy:
         raise ConfigurationError(

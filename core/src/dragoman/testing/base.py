@@ -25,6 +25,8 @@ PROMPT: Final = 5.0
 """Seconds within which an immediate effect must show, on a slow machine too."""
 PATIENCE: Final = 60.0
 PLANTED: Final = "planted-secret-4711"
+SHOWN: Final = 100
+"""The characters of a long text that a message shows."""
 SIDE: Final = 20
 WIDE: Final = "x" * 400
 """Side of a product with more rows than an engine buffers ahead of a reader."""
@@ -264,7 +266,7 @@ async def failure(gateway: Gateway, sql: str, *parameters: Any, **options: Any) 
         return error
     except Exception as error:
         raise AssertionError(advise_on(error)) from error
-    raise AssertionError(f"{sql!r} must fail and was answered: {result.rows[:3]}")
+    raise AssertionError(_blame_answer(sql, result.rows))
 
 
 async def direct_failure(opened: OpenDatabase, sql: str, *parameters: Any) -> DragomanError:
@@ -275,7 +277,19 @@ async def direct_failure(opened: OpenDatabase, sql: str, *parameters: Any) -> Dr
         return error
     except Exception as error:
         raise AssertionError(advise_on(error)) from error
-    raise AssertionError(f"{sql!r} must fail in the engine and was answered: {rows[:3]}")
+    raise AssertionError(_blame_answer(sql, rows))
+
+
+def _blame_answer(sql: str, rows: Sequence[Any]) -> str:
+    told = f"{shorten(repr(sql))} must fail and was answered: {shorten(repr(list(rows[:3])))}."
+    if "AS INTEGER) AS number" not in sql:
+        return told
+    return f"{told} If the engine takes a word for a number, override failing_query and failing_late_query."
+
+
+def shorten(text: str) -> str:
+    """Return the part of a long text that a message shows, so that the rest of the message is still read."""
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}... ({len(text)} characters)"
 
 
 def advise_on(error: Exception) -> str:

@@ -54,7 +54,8 @@ def _alarm(seconds: float, what: str) -> Generator[None]:
         raise Hung(
             f"{what} did not end within {seconds:g} seconds. Something waits for the driver "
             "without a deadline, or the driver blocks the thread of the event loop: call it in a "
-            "thread, and interrupt it when nobody waits."
+            "thread, and interrupt it when nobody waits. Or a change of the schema waits for a transaction that was "
+            "left open: end each. If the case is only slow, raise `deadline` of the class."
         )
 
     before, left = signal.signal(signal.SIGALRM, ring), signal.setitimer(signal.ITIMER_REAL, seconds, AGAIN)
