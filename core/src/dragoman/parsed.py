@@ -27,7 +27,8 @@ CallKind = Literal["call", "function", "table function", "attribute", "field", "
 class NamedRelation(NamedTuple):
     """A relation that a statement names, as written or as the grammar qualified it.
 
-    `offset`: its place, in characters from 0.
+    `offset`: its place, in characters from 0. Where sqlglot reads, that of its own name, behind the schema; where the
+    dialect has a grammar, what its `read` returns. A relation that is named several times has an entry for each place.
     """
 
     relation: Relation

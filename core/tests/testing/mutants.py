@@ -27,6 +27,7 @@ from dragoman import (
     DragomanError,
     Encoded,
     Executor,
+    Expression,
     Finding,
     Inspection,
     Inspector,
@@ -1395,3 +1396,83 @@ def __getattr__(name: str) -> DialectPlugin:
         return PLUGINS[name.removeprefix("PLUGINS_")]
     except KeyError:
         raise AttributeError(name) from None
+
+
+@changing("CutsManyBytes", "a_binary_of_many_bytes_is_whole", says="cut no value")
+def cut_many_bytes(value):
+    return value[:87_380] if isinstance(value, str) and value.startswith("AP8Q") else value
+
+
+@mutant("a_long_name_of_a_column_is_whole", says="return names unchanged")
+class CutsLongColumnNames(Rewritten):
+    def columns(self, columns):
+        return [dataclasses.replace(column, name=column.name[:63]) for column in columns]
+
+
+@mutant("columns_can_be_had_without_running_as_declared", says="must not outlive it")
+class LeavesALimitBehind(Rewritten):
+    """A connection goes back to the pool with the limit of no rows that describe set."""
+
+    limited = False
+
+    async def describe(self, request):
+        columns = await super().describe(request)
+        type(self).limited = True
+        return columns
+
+    def rows(self, rows):
+        limited, type(self).limited = self.limited, False
+        return [] if limited else rows
+
+
+described(
+    "ListsLocks",
+    "functions_that_reach_beyond_the_database_are_refused",
+    says="get_lock",
+    read=None,
+    confine=None,
+    masks={},
+    capabilities=sqlite.dialect.capabilities - {Capability.GRAMMAR},
+    rules=dataclasses.replace(
+        sqlite.dialect.loaded_rules, functions=sqlite.dialect.loaded_rules.functions | {"get_lock"}
+    ),
+)
+
+
+class Unconfined(Wrapped):
+    """Sends what confines a caller on in part."""
+
+    def leave(self, part):
+        return part
+
+    def open(self, request):
+        if request.confinement is None:
+            return self.inner.open(request)
+        parts = tuple(map(self.leave, request.confinement.relations))
+        confinement = dataclasses.replace(request.confinement, relations=parts)
+        return self.inner.open(dataclasses.replace(request, confinement=confinement))
+
+
+@mutant("rows_that_a_filter_leaves_out_are_read_in_no_way[alone]", says="replace every place")
+class ForgetsFilters(Unconfined):
+    def leave(self, part):
+        return dataclasses.replace(part, filter=None)
+
+
+@mutant("a_masked_column_shows_its_mask_alone", says="write_columns")
+class ForgetsMasks(Unconfined):
+    def leave(self, part):
+        columns = tuple(dataclasses.replace(column, expression=None) for column in part.columns)
+        return dataclasses.replace(part, columns=columns)
+
+
+@mutant("a_filter_may_read_a_masked_column_and_a_hidden_one_is_unknown", says="ConfinedRelation.columns")
+class FiltersWhatIsShown(Unconfined):
+    def leave(self, part):
+        return dataclasses.replace(part, filter=Expression(("0 = 1",)) if part.columns[1].expression else part.filter)
+
+
+@mutant("values_of_a_filter_stand_between_those_of_the_caller", says="Confined.parameters")
+class BindsInAnotherOrder(Wrapped):
+    def open(self, request):
+        return self.inner.open(dataclasses.replace(request, parameters=tuple(request.parameters)[::-1]))

@@ -30,6 +30,8 @@ class Statement:
     - `judged_relations`, `judged_columns`: what its judge found in it, for the audit; columns only if a validator asked
       for them.
     - `judged_types`: the types of users that its judge found, each as `Named.dotted`, in lower case.
+    - `tokens`: those of `text`, each with its `kind` (word, name, string, number, parameter, open, close or mark), its
+      `text` as written, `start` and `end`.
 
     Everything else is computed on first use. No attribute can be set: validators of policies get the statement, and
     what was judged must be what is sent.

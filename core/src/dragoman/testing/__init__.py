@@ -13,6 +13,7 @@ from dragoman.testing.doctoring import DoctorCases
 from dragoman.testing.errors import ErrorCases
 from dragoman.testing.gaps import Gap, check_gaps, never, not_implemented, not_yet
 from dragoman.testing.lifecycle import LifecycleCases
+from dragoman.testing.parts import PartCases
 from dragoman.testing.policies import PolicyConformance
 from dragoman.testing.profiles import ProfileCases
 from dragoman.testing.reach import ReachCases
@@ -49,6 +50,7 @@ class DialectConformance(
     WorkCases,
     SafetyCases,
     ReachCases,
+    PartCases,
     ToolCases,
     RowCases,
     CapabilityCases,

@@ -17,6 +17,7 @@ from dragoman.plugins import Plugins
 from dragoman.sql import Statement
 from dragoman.testing import sample
 from dragoman.testing.base import PROMPT, OpenDatabase, Suite, advise_on, run
+from dragoman.testing.base import read as read_stream
 from dragoman.testing.safety import placeholder
 from dragoman.testing.tiers import capability, required
 from dragoman.validators import read
@@ -90,8 +91,11 @@ class CapabilityCases(Suite):
         columns = await opened.executor.describe(Request(statement=QUERY))
         assert [column.name.lower() for column in columns] == ["id", "title"], f"describe told {columns}."
         async with opened.executor.open(Request(statement=QUERY)) as stream:
-            async for _ in stream.batches:
-                pass
+            rows = await read_stream(stream)
+        assert rows, (
+            "After describe, a query had no rows: what describe sets in its session, such as a limit of no rows, must"
+            " not outlive it."
+        )
         shown = [(column.name, column.type) for column in stream.columns]
         assert shown == [(column.name, column.type) for column in columns], (
             f"describe returned {columns}, and running the query returned {shown}: return the same types in both."

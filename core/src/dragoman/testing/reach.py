@@ -26,13 +26,14 @@ from dragoman.validators import read
 # Engines' names of functions that read or write files, query other servers, run programs, change something or only
 # wait.
 REACHING: Final = """
-    benchmark bfile csv_scan current_setting dblink dblink_exec delta_scan duckdb_secrets duckdb_settings edit eval
-    dictget executable getenv globalin globalnotin http_get http_post hdfs iceberg_metadata
-    iceberg_scan joinget lo_export lo_import load_extension load_file mysql_query nextval notin opendatasource
-    openquery openrowset parquet_metadata parquet_scan parquet_schema pg_ls_dir pg_read_binary_file pg_read_file
-    pg_sleep pg_terminate_backend postgres_query postgres_scan query_table read_blob read_csv read_csv_auto read_json
-    read_json_auto read_ndjson read_parquet read_text read_xlsx readfile s3 set_config setseed setval shell sleep
-    sleep_ms sniff_csv sqlite_scan st_read sys_eval sys_exec utl_http waitfor writefile xp_cmdshell
+    benchmark bfile csv_scan current_setting dblink dblink_exec delta_scan dictget duckdb_secrets duckdb_settings edit
+    eval executable get_lock getenv globalin globalnotin hdfs http_get http_post iceberg_metadata iceberg_scan joinget
+    last_insert_id lo_export lo_import load_extension load_file master_pos_wait mysql_query nextval notin
+    opendatasource openquery openrowset parquet_metadata parquet_scan parquet_schema pg_advisory_lock pg_ls_dir
+    pg_notify pg_read_binary_file pg_read_file pg_sleep pg_terminate_backend postgres_query postgres_scan query_table
+    query_to_xml read_blob read_csv read_csv_auto read_json read_json_auto read_ndjson read_parquet read_text
+    read_xlsx readfile release_lock s3 set_config setseed setval shell sleep sleep_ms sniff_csv sqlite_scan st_read
+    sys_eval sys_exec utl_http waitfor writefile xp_cmdshell
 """.split()
 # Constructs that may compute between SELECT and FROM, and that list files in place of a table.
 LISTING: Final = frozenset({"glob"})

@@ -13,12 +13,15 @@ from dragoman.dialect import Capability, Dialect
 from dragoman.errors import DragomanError
 from dragoman.gateway import Gateway
 from dragoman.testing import sample
-from dragoman.testing.base import OpenDatabase, Suite, ask, expect_answer, run
+from dragoman.testing.base import SHOWN, OpenDatabase, Suite, ask, expect_answer, run, shorten
 from dragoman.testing.tiers import capability, recommended, required
 
-SHOWN: Final = 100
 LENGTH: Final = 3000
 """How often the bytes of the case `binary` are repeated in a long one."""
+MANY: Final = 30_000
+"""How often in one of more than 64 KB."""
+LONG_NAME: Final = "kit_of_many_characters_" * 2 + "and_one_more_word"
+"""The beginning of two names of 64 characters that differ in the last one. Few engines take longer names."""
 # For each case, how standard SQL writes the value, and what an agent must read. Only the notation is the dialect's.
 VALUES: Final[dict[str, tuple[str, Any]]] = {
     "integer": ("42", 42),
@@ -141,21 +144,16 @@ _ZONE: Final = re.compile(r"([+-]\d\d(:?\d\d)?|Z| UTC| \w+/\w+)$")
 _OFFSET: Final = re.compile(r"(.{19})[.0]* ?([+-]\d\d):?(\d\d)?")
 
 
-def _short(text: str) -> str:
-    """Return the part of a long text that a message shows, so that the rest of the message is still read."""
-    return text if len(text) <= SHOWN else f"{text[:SHOWN]}... ({len(text)} characters)"
-
-
 def _shorten_pair(value: str, wanted: str) -> tuple[str, str]:
     """Return two texts for a message. Long ones are shown from about where they differ."""
     pairs = enumerate(zip(value, wanted, strict=False))
     alike = next((place for place, (one, other) in pairs if one != other), min(len(value), len(wanted)))
     if alike < SHOWN:
-        return _short(value), _short(wanted)
+        return shorten(value), shorten(wanted)
     start = alike - SHOWN // 2
 
     def show(text: str) -> str:
-        return f"{len(text)} characters, from {start} on {_short(text[start:])},"
+        return f"{len(text)} characters, from {start} on {shorten(text[start:])},"
 
     return show(value), show(wanted)
 
@@ -317,7 +315,22 @@ class ValueCases(Suite):
         came = str(rows[0][0])
         assert came == wanted, (
             f"A text of {len(wanted)} characters came with {len(came)}: cut no value. Raise the driver's limit of a"
-            " value, or refuse a longer one with RESULT_TOO_LARGE."
+            " value, or refuse a longer one with RESULT_TOO_LARGE. If || joins no texts in this engine, override"
+            " literals['text_beyond_64_kb']."
+        )
+
+    @required
+    async def test_a_binary_of_many_bytes_is_whole(self, opened: OpenDatabase) -> None:
+        written, _ = VALUES["binary"]
+        several = _BYTES.sub(lambda found: found[0] * MANY, self._literal("binary", written))
+        try:
+            _, rows = await run(opened, f"SELECT {several} AS v", max_bytes=8 * MANY)
+        except DragomanError:
+            return  # an engine or a driver whose values are shorter, and that says so
+        came = base64.b64decode(str(rows[0][0]))
+        assert came == b"\x00\xff\x10" * MANY, (
+            f"A value of {3 * MANY} bytes came with {len(came)}: cut no value. Raise the driver's limit of a value, or"
+            " refuse a longer one with RESULT_TOO_LARGE."
         )
 
     @required
@@ -340,8 +353,8 @@ class ValueCases(Suite):
         result = await ask(gateway, f"SELECT {', '.join(f'{value} AS {name}' for name, value in wanted.items())}")
         names = [column.name.lower() for column in result.columns]
         assert (names, result.rows) == ([*wanted], [[*wanted.values()]]), (
-            f"Of {sample.WIDTH} columns came {_short(str(names))} with {_short(str(result.rows))}: hand on every column"
-            " in the order of the query, and each value in its own column."
+            f"Of {sample.WIDTH} columns came {shorten(str(names))} with {shorten(str(result.rows))}: hand on every"
+            " column in the order of the query, and each value in its own column."
         )
 
     @required
@@ -350,6 +363,18 @@ class ValueCases(Suite):
             result = await ask(gateway, f"SELECT id AS {dialect.quote(given)} FROM {sample.TRACK}")
             name = result.columns[0].name
             assert name == given, f"A column named {given!r} came as {name!r}: return names unchanged."
+
+    @required
+    async def test_a_long_name_of_a_column_is_whole(self, gateway: Gateway) -> None:
+        given, other = f"{LONG_NAME}1", f"{LONG_NAME}2"
+        try:
+            result = await ask(gateway, f"SELECT q.{given} FROM (SELECT 1 AS {given}, 2 AS {other}) q")
+        except DragomanError:
+            return  # an engine that takes fewer characters, for which the two are one name
+        name = result.columns[0].name
+        assert name.lower() == given, (
+            f"A column with a name of {len(given)} characters came as {name!r}: return names unchanged."
+        )
 
     @recommended
     async def test_a_column_s_name_may_end_with_a_blank(self, gateway: Gateway, dialect: Dialect) -> None:
@@ -382,12 +407,12 @@ class ValueCases(Suite):
         try:
             result = await ask(gateway, f"SELECT {written} AS v")
         except DragomanError as error:
-            raise AssertionError(f"{_short(written)} gave {error.code} ({error.message}). {remedy}") from error
+            raise AssertionError(f"{shorten(written)} gave {error.code} ({error.message}). {remedy}") from error
         value = result.rows[0][0]
         came, must = _shorten_pair(repr(value), repr(wanted))
         # 0.0 == -0.0, and 1 == True
         assert (value, repr(value)) == (wanted, repr(wanted)), (
-            f"{_short(written)} came as {came} and must come as {must}. Make the driver return "
+            f"{shorten(written)} came as {came} and must come as {must}. Make the driver return "
             f"exact values (as text where it rounds), and set Column.kind accordingly. {remedy}"
         )
 
