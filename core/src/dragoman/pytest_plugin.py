@@ -259,7 +259,7 @@ def _capabilities(suite: Suite) -> Iterator[str]:
     for title, names in (
         ("can", (suite.declared & known) - failing),
         ("cannot", known - suite.declared - failing),
-        ("wrongly told", failing),
+        ("in doubt", failing),
         ("worth adding", of_tier["recommended"] - suite.declared - suite.lacking),
     ):
         if names:

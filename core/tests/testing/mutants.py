@@ -1135,6 +1135,11 @@ def round_to_16(value):
     return float(f"{value:.16g}") if isinstance(value, float) else value
 
 
+@changing("RoundsToSixDigits", "a_value_is_exact[float_of_single_precision]")
+def round_to_6(value):
+    return float(f"{value:.6g}") if value == 16777216.0 else value
+
+
 @changing("CutsBinaries", "a_value_is_exact[long_binary]")
 def cut_binary(value):
     return value[:2000] if isinstance(value, str) and value.startswith("AP8Q") else value

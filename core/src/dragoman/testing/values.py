@@ -57,6 +57,7 @@ VALUES: Final[dict[str, tuple[str, Any]]] = {
     "unsigned_64_bit_integer": ("CAST('18446744073709551615' AS DECIMAL(20, 0))", "18446744073709551615"),
     "float_of_16_digits": ("CAST('0.1234567890123456' AS DOUBLE PRECISION)", 0.1234567890123456),
     "float_of_17_digits": ("CAST('0.30000000000000004' AS DOUBLE PRECISION)", 0.30000000000000004),
+    "float_of_single_precision": ("CAST(16777216 AS REAL)", 16777216.0),
     "text": ("'plain'", "plain"),
     "blanks_around_a_text": ("'  plain  '", "  plain  "),
     "long_text": (f"'{'0123456789' * 4000}'", "0123456789" * 4000),

@@ -27,6 +27,8 @@ class TestMariaDB(DialectConformance):
         "large_float": "CAST(1e300 AS DOUBLE)",
         "float_beyond_2_53": "CAST(1e16 AS DOUBLE)",
         "zero_float": "CAST(0 AS DOUBLE)",
+        "float_of_single_precision": "CAST(16777216 AS FLOAT)",
+        "unsigned_64_bit_integer": "CAST(18446744073709551615 AS UNSIGNED)",
         "text_beyond_64_kb": f"(SELECT CONCAT(q.t, q.t) FROM (SELECT '{'0123456789' * 4000}' AS t) q)",
         "quotes": "'it\\'s \"odd\" `here` \\\\ there'",
     }
@@ -35,6 +37,7 @@ class TestMariaDB(DialectConformance):
         "a_value_is_exact[false]": NO_BOOLEANS,
         "a_value_is_exact[negative_zero]": never("MariaDB's zero has no sign"),
         "a_value_is_exact[nan]": NO_SUCH_FLOAT,
+        "a_value_is_exact[float_of_single_precision]": never("MariaDB's text protocol sends six digits of a float"),
         "a_value_is_exact[infinity]": NO_SUCH_FLOAT,
         "a_value_is_exact[negative_infinity]": NO_SUCH_FLOAT,
         "a_check_is_told": not_implemented(
