@@ -3,16 +3,19 @@
 import asyncio
 import sqlite3
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from dragoman import Database, Gateway, KnowledgeSettings
+from dragoman import Database, Gateway, KnowledgeSettings, Relation
 from dragoman.cli import main
 from dragoman.config import Configuration, Server
+from dragoman.dialect import WrappedInspector
 from dragoman.gateway.opened import OpenDatabase
+from dragoman.knowledge.knowledge import BEHIND
+from dragoman.model import ColumnProfile, ProfileBudget, Table
 
 
 @pytest.fixture
@@ -111,6 +114,52 @@ async def test_what_is_old_is_told_and_learned_again_behind(desk, tmp_path):
         async with asyncio.timeout(20):
             while await _values(opened) != {"paid", "void"}:
                 await asyncio.sleep(0)
+
+
+class Slow(WrappedInspector):
+    """Learns nothing in the seconds that a caller waits, and all of it later."""
+
+    async def profiles(
+        self, tables: Sequence[Table], budget: ProfileBudget
+    ) -> Mapping[Relation, tuple[ColumnProfile, ...]]:
+        if budget.seconds < BEHIND:
+            await self.end(budget)
+            return {}
+        return await super().profiles(tables, budget)
+
+    async def end(self, budget: ProfileBudget) -> None:
+        """Return when the time is up."""
+        await asyncio.sleep(budget.seconds)
+
+
+class Endless(Slow):
+    """Does not look at its budget."""
+
+    async def end(self, budget: ProfileBudget) -> None:
+        await asyncio.Event().wait()
+
+
+@pytest.mark.parametrize("kind", [Slow, Endless])
+async def test_what_takes_longer_than_a_caller_waits_is_learned_behind(desk, kind):
+    async with Gateway.open([desk]) as gateway:
+        opened = gateway.database()
+        knowledge = opened.knowledge
+        knowledge._inspector = kind(knowledge._inspector)
+        (table,) = (await opened.catalog.snapshot()).listed
+        assert "status" not in (await knowledge.of([table], 0.05))[table.relation].profiles
+        async with asyncio.timeout(20):
+            while "status" not in knowledge.get_known(table).profiles:
+                await asyncio.sleep(0)
+
+
+async def test_a_table_that_no_time_was_left_for_stays_unknown(desk):
+    async with Gateway.open([desk]) as gateway:
+        opened = gateway.database()
+        (table,) = (await opened.catalog.snapshot()).listed
+        opened.knowledge._inspector = Slow(opened.knowledge._inspector)
+        assert not await opened.knowledge.learn([table], ProfileBudget(seconds=0.0))
+        assert await opened.knowledge.learn([table], ProfileBudget())
+        assert await _values(opened, asked=False) == {"open", "void"}
 
 
 async def test_without_a_folder_nothing_is_kept(desk, tmp_path):

@@ -25,9 +25,11 @@ from dragoman.model import Database, ForeignKey, ProfileBudget, Relation, Table,
 PATIENCE = 2.0
 """Seconds that a description waits for facts about values."""
 PAUSE = 60.0
-"""Seconds for which a database is not asked again after an error."""
+"""Seconds for which a database is not asked again after an error, or after learning in the background took too long."""
+SHARE = 0.9
+"""The part of these seconds after which an inspector is to return what it has."""
 BEHIND = 60.0
-"""Seconds that a refresh in the background may take."""
+"""Seconds that learning in the background may take."""
 AT_ONCE = 20
 """The number of suggested joins that one statement checks."""
 ROUNDS = 3
@@ -83,16 +85,21 @@ class Knowledge:
         self._unwritten = False
 
     async def of(self, tables: Sequence[Table], patience: float = PATIENCE) -> Mapping[Relation, Insight]:
-        """Return what is known of these relations. Missing facts are learned now, in at most `patience` seconds."""
+        """Return what is known of these relations.
+
+        Missing facts are learned now, in at most `patience` seconds. What takes longer, and what is old, is learned in
+        the background.
+        """
         await self._take_warm(tables)
         if missing := self._missing(tables):
             try:
                 async with asyncio.timeout(patience):
-                    await self.learn(missing, self.budget(patience))
-            except (TimeoutError, DragomanError) as error:
-                self._quiet_until = self._clock() + PAUSE
-                _log.info("known values were left out of an answer: %s", error)
-        self._verify([table for table in tables if self._is_old(table)])
+                    await self.learn(missing, self.budget(SHARE * patience))
+            except TimeoutError:
+                _log.info("values were left out of an answer: the database takes longer to tell them")
+            except DragomanError as error:
+                self._pause(error)
+        self._learn_behind([*self._missing(missing), *filter(self._is_old, tables)])
         joins = await self._joins(tables, patience)
         parts = (await self._catalog.snapshot()).parts if tables else {}
         return {
@@ -129,21 +136,27 @@ class Knowledge:
         """Return whether single values of a column may not be shown."""
         return self._gate.hides(table, column)
 
-    async def learn(self, tables: Sequence[Table], budget: ProfileBudget) -> None:
-        """Ask the database about facts that are missing or old. Raises what the inspector raises."""
+    async def learn(self, tables: Sequence[Table], budget: ProfileBudget) -> bool:
+        """Ask the database about facts that are missing or old. Raises what the inspector raises.
+
+        Returns whether the time was enough. Nothing changes for relations that were left out because it was not.
+        """
         async with self._asking:
             wanted = [table for table in tables if self._is_missing(table) or self._is_old(table)]
             if not wanted:
-                return
+                return True
             snapshot = await self._catalog.snapshot()
             incoming = snapshot.graph.incoming
+            began = self._clock()
             told = await self._inspector.profiles(wanted, budget)
             now = self._clock()
-            async for table in without_blocking(wanted):
+            learned = [table for table in wanted if table.relation in told or now - began < budget.seconds]
+            async for table in without_blocking(learned):
                 profiles = self._gate.filter(table, told.get(table.relation, ()), table.relation in incoming)
                 self._keep(table, Insight(MappingProxyType(profiles)), now)
             self._drop_all_but(snapshot)
             self._unwritten = True
+            return len(learned) == len(wanted)
 
     def _drop_all_but(self, snapshot: Snapshot) -> None:
         """Drop what is known of missing relations. Where tables come and go, it would pile up."""
@@ -156,8 +169,19 @@ class Knowledge:
         return ProfileBudget(seconds=seconds, sample=self._settings.values == "sample")
 
     def _missing(self, tables: Sequence[Table]) -> list[Table]:
-        quiet = not self._tells or self._clock() < self._quiet_until
+        """Return the relations to ask about now: none while the database is left alone, or is being asked behind."""
+        quiet = not self._tells or self._clock() < self._quiet_until or self._is_learning
         return [] if quiet else [table for table in tables if self._is_missing(table)]
+
+    @property
+    def _is_learning(self) -> bool:
+        """Return whether facts are learned in the background."""
+        return self._behind is not None and not self._behind.done()
+
+    def _pause(self, reason: object) -> None:
+        """Leave the database alone for a while."""
+        self._quiet_until = self._clock() + PAUSE
+        _log.info("values were not learned: %s", reason)
 
     def _is_missing(self, table: Table) -> bool:
         """Return whether nothing is known of a relation in its present form."""
@@ -169,18 +193,17 @@ class Knowledge:
         kept = self._kept.get(table.relation)
         return kept is not None and self._clock() - kept.born >= self._settings.refresh_interval
 
-    def _verify(self, old: Sequence[Table]) -> None:
-        """Learn old facts again in the background, one round at a time."""
-        running = self._behind is not None and not self._behind.done()
-        if old and not running and self._clock() >= self._quiet_until:
-            self._behind = asyncio.create_task(self._learn_behind(old), context=contextvars.Context())
+    def _learn_behind(self, tables: Sequence[Table]) -> None:
+        """Learn missing and old facts in the background, one round at a time."""
+        if tables and not self._is_learning and self._clock() >= self._quiet_until:
+            self._behind = asyncio.create_task(self._learn_slowly(tables), context=contextvars.Context())
 
-    async def _learn_behind(self, old: Sequence[Table]) -> None:
+    async def _learn_slowly(self, tables: Sequence[Table]) -> None:
         try:
-            await self.learn(old, self.budget(BEHIND))
+            if not await self.learn(tables, self.budget(BEHIND)):
+                self._pause(f"{BEHIND:g} seconds were not enough")
         except DragomanError as error:
-            self._quiet_until = self._clock() + PAUSE
-            _log.info("what is known of values was not learned again: %s", error)
+            self._pause(error)
 
     # Kept over restarts
 
