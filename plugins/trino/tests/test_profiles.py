@@ -9,6 +9,12 @@ from dragoman_trino.profiles import profile
 
 async def _described(database, table):
     async with Gateway.open([database]) as gateway:
+        opened = gateway.database()
+        known = (await opened.catalog.snapshot()).listed
+        # Ahead: a description waits for two seconds, and a server that has just started takes longer.
+        await opened.knowledge.learn(
+            [each for each in known if each.relation.name == table], opened.knowledge.budget(60)
+        )
         answer = await Toolbox(gateway).call("describe_table", {"table_name": table, "detail": "full"})
         assert answer.structured is not None
         (told,) = answer.structured["tables"]
