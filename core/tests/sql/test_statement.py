@@ -90,9 +90,9 @@ def test_each_place_of_a_relation_is_told(text: str, name: str):
     """Whoever confines a statement replaces each of them, and the judge checks that none is left."""
     query = text.format(a=name)
     parsed = read(statement(query), reserved=frozenset(), default_schema=None)
-    assert sorted(each.offset for each in parsed.relations) == [
+    assert {each.offset for each in parsed.relations} == {
         found.end() - 1 for found in re.finditer(rf"\b{name}\b", query)
-    ]
+    }
 
 
 LISTED = [

@@ -125,11 +125,11 @@ async def test_looking_leaves_places_to_the_callers(trino_server):
     class Counting(Client):
         now = most = 0
 
-        async def rows(self, sql, *, timeout=30.0):
+        async def rows(self, sql, *, timeout=30.0, off=()):
             self.now += 1
             self.most = max(self.most, self.now)
             try:
-                return await super().rows(sql, timeout=timeout)
+                return await super().rows(sql, timeout=timeout, off=off)
             finally:
                 self.now -= 1
 
