@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections import OrderedDict
 
@@ -61,6 +62,7 @@ class Session:
     def __init__(self, setup: Setup) -> None:
         self._setup = setup
         self._connection: apsw.Connection | None = None
+        self._interrupting = threading.Lock()
         self._authorizer = Authorizer(setup.functions)
         self._state: State = None
         self._plain: apsw.Connection | None = None
@@ -78,8 +80,9 @@ class Session:
     def interrupt(self) -> None:
         """End the statement that runs or is about to run."""
         self._interrupted = True
-        if self._connection is not None:
-            self._connection.interrupt()
+        with self._interrupting:
+            if self._connection is not None:
+                self._connection.interrupt()
 
     def run(self, order: Run, send: Send) -> None:
         """Run one statement and send what it yields. Errors are sent as `Failed`."""
@@ -134,15 +137,22 @@ class Session:
             running=statement.compiled,
         )
 
+    def _withdraw(self) -> None:
+        """Have nothing interrupted until the next connection is chosen: one that is closed must not be."""
+        with self._interrupting:
+            self._connection = None
+
     def _close(self) -> None:
         """Close every connection to the file."""
+        self._withdraw()
         for connection in (self._plain, *(each.connection for each in self._confined.values())):
             if connection is not None:
                 connection.close(True)
-        self._plain = self._connection = None
+        self._plain = None
         self._confined.clear()
 
     def _connect(self, confine: Confine | None) -> apsw.Connection:
+        self._withdraw()
         state = observe(self._setup.path)
         if state != self._state:
             self._close()
