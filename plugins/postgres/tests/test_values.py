@@ -315,6 +315,25 @@ async def test_values_within_rows_do_not_depend_on_what_was_asked_before(server,
                 assert [row[0] for row in result.rows] == ROWS[sql]
 
 
+# An answer that comes in pieces is not begun anew.
+@pytest.mark.parametrize(("most", "lifetime"), [(100_000, 0.0), (100_000, 60.0), (100_000_000, 0.0)])
+async def test_fields_of_rows_whose_types_were_altered_are_read_anew(server, database_name, admin, most, lifetime):
+    await admin.execute("CREATE TYPE turning AS (a integer, b text); CREATE TYPE still AS (a integer)")
+    row = "SELECT ROW(ROW({})::turning, ROW(1)::still), ROW(1)::still"
+    try:
+        async with Gateway.open([server.configure(database_name, catalog_ttl=lifetime)]) as gateway:
+            for change, values, wanted in (
+                ("ADD ATTRIBUTE c integer", "1, 'x'", {"a": 1, "b": "x"}),
+                ("DROP ATTRIBUTE a", "1, 'x', 2", {"a": 1, "b": "x", "c": 2}),
+                ("ADD ATTRIBUTE d integer", "'x', 2", {"b": "x", "c": 2}),
+            ):
+                result = await gateway.query(None, row.format(values), max_bytes=most)
+                assert result.rows == [[[wanted, {"a": 1}], {"a": 1}]]
+                await admin.execute(f"ALTER TYPE turning {change}")
+    finally:
+        await admin.execute("DROP TYPE turning, still")
+
+
 async def test_json_within_an_array_that_parsing_would_change_is_told(server, database_name):
     async with Gateway.open([server.configure(database_name)]) as gateway:
         for _ in range(2):

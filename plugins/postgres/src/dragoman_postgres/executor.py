@@ -75,8 +75,8 @@ These are the text, the limits of rows and bytes, and the role.
 class Prepared:
     """A prepared statement, how its columns arrive and how its parameters are sent.
 
-    `unlearned`: types that its rows turn out to have, and that are to be learned. `until`: the time until which all of
-    that holds.
+    `unlearned`: types that its rows turn out to have, and that are to be learned. `learned`: those that were. `until`:
+    the time until which all of that holds.
     """
 
     statement: Statement
@@ -85,6 +85,7 @@ class Prepared:
     converters: dict[int, Convert]
     notices: dict[str, None]
     unlearned: set[int]
+    learned: set[int]
     parameters: Parameters
     until: float
 
@@ -276,6 +277,7 @@ class PostgresExecutor(Executor):
             session.connection.allow(OURS)
             with translate_errors(self._name):
                 await self._types.learn(session.connection, prepared.unlearned)
+            prepared.learned.update(prepared.unlearned)
             prepared.unlearned.clear()
             made = await prepared.make(rows)
         return made
@@ -307,7 +309,7 @@ class PostgresExecutor(Executor):
             await types.spell(session.connection, zip((a.type.oid for a in attributes), modifiers, strict=True))
             parameters = await self._parameters(session, statement)
         notices: dict[str, None] = {}
-        unlearned = set[int]()
+        unlearned, learned = set[int](), set[int]()
         scalars = tuple(types.scalar(attribute.type.oid) for attribute in attributes)
         picked = [Picked(attribute.name, scalar) for attribute, scalar in zip(attributes, scalars, strict=True)]
         wrapped = wrap(request.statement, request.limits, picked, count_bytes=self._key(request)[1], lead=lead)
@@ -324,10 +326,15 @@ class PostgresExecutor(Executor):
                 place: convert
                 for place, (attribute, scalar) in enumerate(zip(attributes, scalars, strict=True))
                 if scalar.kind == NATIVE
-                and (convert := column_converter(Making(types, attribute.name, notices, unlearned), attribute.type.oid))
+                and (
+                    convert := column_converter(
+                        Making(types, attribute.name, notices, unlearned, learned), attribute.type.oid
+                    )
+                )
             },
             notices=notices,
             unlearned=unlearned,
+            learned=learned,
             parameters=parameters,
             until=types.until,
         )

@@ -173,8 +173,8 @@ class Types:
         return self._known.get(oid) or Type("unknown")
 
     def knows(self, oid: int) -> bool:
-        """Return whether a type needs no question to the catalog. It may have been altered since it was learned."""
-        return oid in SCALARS or oid in self._known
+        """Return whether a type needs no question to the catalog."""
+        return oid in SCALARS or oid in self._fresh
 
     async def learn(self, connection: Connection, oids: Iterable[int]) -> None:
         """Ask the catalog for unknown types among `oids`, and for all types they consist of."""

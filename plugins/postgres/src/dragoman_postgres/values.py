@@ -26,12 +26,14 @@ class Making:
     """The input for converting a column's values: the types, the column's name, and the notices.
 
     `unlearned`: types of rows' fields that are not known yet. Conversion adds to them, and takes such fields for texts.
+    `learned`: those that were learned for these values, even if others had them forgotten meanwhile.
     """
 
     types: Types
     column: str
     notices: dict[str, None]
     unlearned: set[int]
+    learned: set[int]
 
 
 def column_converter(making: Making, oid: int) -> Convert | None:
@@ -152,7 +154,7 @@ def _fields(making: Making, binary: bytes, text: str) -> Any:
 def _field(making: Making, oid: int, binary: bytes, text: str) -> Any:
     if decode := _ANONYMOUS.get(oid):
         return decode(making, binary, text)
-    if not making.types.knows(oid):
+    if not making.types.knows(oid) and oid not in making.learned:
         making.unlearned.add(oid)
         return text
     convert = converter(making, oid)
