@@ -171,8 +171,9 @@ async def test_partitions_tell_all_values_of_their_columns_and_statistics_the_ra
 @pytest.mark.parametrize("user", ["limited", "bound"])
 async def test_values_of_a_table_that_the_server_filters_or_masks_are_not_told(lake, user):
     """Its statistics and partitions tell of every row."""
-    rows = "VALUES (1, VARCHAR 'a', 5, VARCHAR 'seen'), (2, 'b', 7777, 'secret')"
-    select = f"WITH (partitioning = ARRAY['part']) AS SELECT * FROM ({rows}) AS t (id, tenant, n, part)"
+    rows = "VALUES (1, VARCHAR 'a', 5, VARCHAR 'seen', 1, 2, 3), (2, 'b', 7777, 'secret', 1, 2, 3)"
+    columns = 'id, tenant, n, part, line_1, line_2, "the line"'
+    select = f"WITH (partitioning = ARRAY['part']) AS SELECT * FROM ({rows}) AS t ({columns})"
     names = ["plain", *(str(rule["table"]) for rule in RULED)]
     await lake.run("CREATE SCHEMA IF NOT EXISTS lake.ruled")
     await lake.run(*(f"CREATE TABLE IF NOT EXISTS lake.ruled.{name} {select}" for name in names))
@@ -187,6 +188,7 @@ async def test_values_of_a_table_that_the_server_filters_or_masks_are_not_told(l
     assert set(told) == {"plain", "partial"}
     assert set(told["plain"]["part"].values) == {"seen", "secret"}
     assert told["plain"]["n"].maximum == "7777"
+    assert {"line_1", "line_2", "the line"} <= set(told["plain"])
     assert "n" not in told["partial"]
 
 

@@ -1,10 +1,12 @@
 """What the server knows of values reaches descriptions, as far as the gate lets it pass."""
 
+import json
+
 import pytest
 from dragoman import Gateway, KnowledgeSettings, Relation
 from dragoman.model import ProfileBudget, Table, TableColumn
 from dragoman.tools import Toolbox
-from dragoman_trino.profiles import profile
+from dragoman_trino.profiles import profile, shows_whole
 
 
 async def _described(database, table):
@@ -92,3 +94,24 @@ async def test_partitions_tell_their_values_unless_the_server_hides_some(counted
     assert told.distinct == (len(values) if kind == "all" else 2)
     assert len(asked) == 2  # what is computed from a column is not asked for
     assert '"lake"."web"."logs$partitions"' in asked[1]
+
+
+@pytest.mark.parametrize(
+    ("renamed", "read", "is_whole"),
+    [
+        ([], ["id := 1:id:bigint"], True),
+        (["line_1 := line", "line_2 := line_0"], ["line := 2:line_1:varchar", "line_0 := 3:line_2:varchar"], True),
+        (["a b := a_b", "a-b := a_b_1"], ["a_b := 5:a b:varchar", "a_b_1 := 8:a-b:varchar"], True),
+        (["total_ := total"], ["total := total_:bigint:REGULAR"], True),
+        (["line_1 := line", "line_2 := line"], ["line := 2:line_1:varchar"], False),
+        (["line_1 := line_0", "line_2 := line"], ["line := 2:line_1:varchar", "line_0 := 3:line_2:varchar"], False),
+        (["part := tenant"], ["tenant := 2:tenant:varchar"], False),
+        (["date := other"], ["other := 2:other:date"], False),
+        (["line_1 := line"], ["line := 0"], False),
+    ],
+)
+def test_columns_whose_names_a_plan_shortens_are_told_from_masked_ones(renamed, read, is_whole):
+    """As Trino 476 answered; the last one's connector does not say which column it reads."""
+    scan = {"name": "TableScan", "descriptor": {"table": "lake:web.logs"}, "details": read, "children": []}
+    plan = {"name": "Output", "descriptor": {}, "details": renamed, "children": [scan]}
+    assert shows_whole(json.dumps(plan), pushed=False) is is_whole

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -18,6 +19,8 @@ Ask = Callable[[str], Awaitable[Sequence[Row]]]
 """Returns the rows of a statement; none if it fails."""
 Profiles = dict[str, ColumnProfile]
 LISTED = ("varchar", "char")
+_NUMBER = re.compile(r"_\d+$")
+_NO_LETTER = re.compile(r"\W")
 
 
 async def profile(
@@ -52,15 +55,27 @@ def shows_whole(plan: str, *, pushed: bool) -> bool:
     `pushed`: a connector may have taken over conditions, which then show only where it describes its table.
     """
     output = json.loads(plan)
-    if (
-        output["name"] != "Output"
-        or output["details"]
-        or [each["name"] for each in output["children"]] != ["TableScan"]
-    ):
+    if output["name"] != "Output" or [each["name"] for each in output["children"]] != ["TableScan"]:
         return False
     (scan,) = output["children"]
     limited = " constraint" in scan["descriptor"].get("table", "") or any("::" in each for each in scan["details"])
-    return not (scan["children"] or (pushed and limited))
+    return _are_own(output["details"], scan["details"]) and not (scan["children"] or (pushed and limited))
+
+
+def _are_own(outputs: Sequence[str], read: Sequence[str]) -> bool:
+    """Return whether every output is the column of its name: a mask may show another column instead.
+
+    `outputs`: those that the plan calls otherwise, such as "line_2 := line". `read`: what its names stand for, such as
+    "line := 3:line_2:varchar".
+    """
+    handles = {symbol: handle.split(":") for symbol, _, handle in (each.partition(" := ") for each in read)}
+    pairs = [(name, symbol) for name, _, symbol in (each.rpartition(" := ") for each in outputs)]
+    return all(_is_short_for(symbol, name) and name in handles.get(symbol, ()) for name, symbol in pairs)
+
+
+def _is_short_for(symbol: str, name: str) -> bool:
+    """Return whether a plan may call a column so: without a number at its end, or with another one."""
+    return _NO_LETTER.sub("_", name).startswith(_NUMBER.sub("", symbol))
 
 
 async def _read_statistics(
