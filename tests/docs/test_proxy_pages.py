@@ -12,7 +12,9 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from queue import SimpleQueue
 from subprocess import PIPE, Popen
+from threading import Thread
 from typing import Any
 
 import httpx2
@@ -23,6 +25,8 @@ DOCS = Path(__file__).parents[2] / "docs"
 PROXY = (DOCS / "tls-and-proxy.md").read_text(encoding="utf-8").split("## Behind a proxy")[1]
 MACHINES = (DOCS / "scaling.md").read_text(encoding="utf-8").split("## More machines")[1]
 HEADERS = {"accept": "application/json, text/event-stream", "authorization": "Bearer hush", "host": "gw.example"}
+PATIENCE = 30.0
+"""Seconds in which a busy machine connects, starts a worker, and answers."""
 ENDLESS = "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c) SELECT count(*) FROM c"
 NGINX = """
 daemon off; master_process off; pid nginx.pid; error_log stderr;
@@ -46,8 +50,23 @@ def free_port() -> int:
         return int(listener.getsockname()[1])
 
 
+class Server(Popen[str]):
+    """A server whose log is read all the time: it leaves lines out that nobody reads."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__([sys.executable, "-m", "dragoman", "serve"], cwd=folder, stderr=PIPE, text=True)
+        self.lines = SimpleQueue[str]()
+        self.reader = Thread(target=self._read, daemon=True)
+        self.reader.start()
+
+    def _read(self) -> None:
+        assert self.stderr is not None
+        for line in self.stderr:
+            self.lines.put(line)
+
+
 @contextmanager
-def serving(folder: Path, drain: int = 0) -> Iterator[tuple[Popen[str], int]]:
+def serving(folder: Path, drain: int = 0) -> Iterator[tuple[Server, int]]:
     """Run the server that the page configures; yield it and its port."""
     (given,) = re.findall(r"```toml\n(.*?)```", PROXY, re.DOTALL)
     with sqlite3.connect(folder / "shop.db") as connection:
@@ -55,13 +74,13 @@ def serving(folder: Path, drain: int = 0) -> Iterator[tuple[Popen[str], int]]:
     connection.close()
     text = given.replace("port = 8080", f"port = 0\ndrain = {drain}").replace("${DRAGOMAN_TOKEN}", "hush")
     (folder / "dragoman.toml").write_text(f'{text}\n[databases.shop]\nurl = "sqlite:///shop.db"\n')
-    command = [sys.executable, "-m", "dragoman", "serve"]
-    with Popen(command, cwd=folder, stderr=PIPE, text=True) as process:
+    with Server(folder) as process:
         try:
             yield process, int(logged(process, r"serving on http://127\.0\.0\.1:(\d+)/mcp")[1])
         finally:
             process.send_signal(signal.SIGTERM)
-            process.communicate(timeout=60)
+            process.wait(timeout=60)
+            process.reader.join()
 
 
 @contextmanager
@@ -79,9 +98,10 @@ def proxying(folder: Path, *command: str, port: int) -> Iterator[None]:
             process.terminate()
 
 
-def logged(process: Popen[str], pattern: str) -> re.Match[str]:
-    assert process.stderr is not None
-    return next(found for line in process.stderr if (found := re.search(pattern, line)))
+def logged(server: Server, pattern: str) -> re.Match[str]:
+    while True:
+        if found := re.search(pattern, server.lines.get(timeout=PATIENCE)):
+            return found
 
 
 def call(sql: str) -> dict[str, Any]:
@@ -89,13 +109,13 @@ def call(sql: str) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
 
 
-def check_proxy(client: httpx2.Client, server: Popen[str]) -> None:
+def check_proxy(client: httpx2.Client, server: Server) -> None:
     """A call is answered, and a query ends with the request of its caller, every time."""
     answer = client.post("/mcp", json=call("SELECT count(*) FROM orders"))
     assert (answer.status_code, answer.json()["result"]["structuredContent"]["rows"]) == (200, [[0]])
     for _ in range(5):
         with pytest.raises(httpx2.ReadTimeout):
-            client.post("/mcp", json=call(ENDLESS), timeout=1)
+            client.post("/mcp", json=call(ENDLESS), timeout=httpx2.Timeout(PATIENCE, read=1))
         line = logged(server, r'"outcome":"QUERY_(CANCELLED|TIMEOUT)"').string
         assert json.loads(line)["call"]["outcome"] == "QUERY_CANCELLED"
 
@@ -113,7 +133,9 @@ def test_nginx_passes_calls_on_and_tells_when_a_caller_leaves(tmp_path: Path) ->
         (tmp_path / "nginx.conf").write_text(f"{NGINX}{own}}}\n")
         with (
             proxying(tmp_path, nginx, "-p", str(tmp_path), "-c", str(tmp_path / "nginx.conf"), port=port),
-            httpx2.Client(base_url=f"https://127.0.0.1:{port}", verify=context, headers=HEADERS) as client,
+            httpx2.Client(
+                base_url=f"https://127.0.0.1:{port}", verify=context, headers=HEADERS, timeout=PATIENCE
+            ) as client,
         ):
             client.event_hooks["request"].append(lambda request: request.extensions.update(sni_hostname="gw.example"))
             check_proxy(client, server)
@@ -124,7 +146,7 @@ def test_haproxy_asks_whether_servers_are_ready_and_no_call_is_lost_when_one_sto
     (block,) = re.findall(r"```\n(defaults.*?)```", MACHINES, re.DOTALL)
     block = block.replace("balance source", "balance roundrobin")  # all calls come from one address here
     with ExitStack() as stack:
-        servers = list[Popen[str]]()
+        servers = list[Server]()
         for number, address in enumerate(("10.0.3.1:8080", "10.0.3.2:8080")):
             folder = tmp_path / str(number)
             folder.mkdir()
@@ -133,7 +155,9 @@ def test_haproxy_asks_whether_servers_are_ready_and_no_call_is_lost_when_one_sto
             block = block.replace(address, f"127.0.0.1:{gateway}")
         (tmp_path / "haproxy.cfg").write_text(block.replace("10.0.3.9:8080", f"127.0.0.1:{port}"))
         stack.enter_context(proxying(tmp_path, haproxy, "-f", str(tmp_path / "haproxy.cfg"), port=port))
-        client = stack.enter_context(httpx2.Client(base_url=f"http://127.0.0.1:{port}", headers=HEADERS))
+        client = stack.enter_context(
+            httpx2.Client(base_url=f"http://127.0.0.1:{port}", headers=HEADERS, timeout=PATIENCE)
+        )
         # A server that its check calls down gets no call any more: long enough for two checks.
         until = time.monotonic() + 3
         while time.monotonic() < until:
