@@ -163,11 +163,14 @@ async def steady(anyio_backend: str, way: str) -> AsyncIterator[Peer]:
 
 @pytest.fixture(scope="session")
 def serve_standin(way: str) -> Callable[..., AbstractAsyncContextManager[tuple[Peer, str]]]:
-    """The stand-in over HTTP: `async with serve_standin(token, head=1) as (peer, url)`."""
+    """The stand-in over HTTP: `async with serve_standin(token, head=1) as (peer, url)`.
+
+    It has TLS with a certificate in `folder`.
+    """
 
     @asynccontextmanager
-    async def serve(token: str = "", **limits: float) -> AsyncIterator[tuple[Peer, str]]:
-        async with started(sys.executable, str(STANDIN), token, json.dumps(limits)) as peer:
-            yield peer, (await peer.logged(r"serving on (http://\S+)/mcp"))[1]
+    async def serve(token: str = "", folder: Path | None = None, **limits: float) -> AsyncIterator[tuple[Peer, str]]:
+        async with started(sys.executable, str(STANDIN), token, json.dumps(limits), str(folder or "")) as peer:
+            yield peer, (await peer.logged(r"serving on (https?://\S+)/mcp"))[1]
 
     return serve

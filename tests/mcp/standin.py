@@ -1,7 +1,7 @@
 """A toolbox no database is behind: it waits, crashes and reports progress when told to.
 
 It stands in where a test is about the protocol or the process. As a program it serves itself: over stdio, or over HTTP
-with the token, and the limits (JSON) if any, given on the command line.
+with the token, and the limits (JSON) and the folder of its certificate if any, given on the command line.
 """
 
 import asyncio
@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from dragoman.errors import Busy
@@ -245,11 +246,13 @@ async def main(arguments: list[str]) -> None:
     from dragoman.mcp.http import serve_http
     from dragoman.model import Secret
 
-    token, limits = [*arguments, "{}"][:2]
+    token, limits, folder = [*arguments, *("", "{}", "")[len(arguments) :]]
     settings = Server(
         transport="http",
         port=0,
         token=Secret(token) if token else None,
+        tls_cert=Path(folder, "cert.pem") if folder else None,
+        tls_key=Path(folder, "key.pem") if folder else None,
         allowed_hosts=("gw.example", "other.example:8443"),
         allowed_origins=("https://app.example", "http://dev.example:3000/"),
     )

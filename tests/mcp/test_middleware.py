@@ -4,12 +4,16 @@ import asyncio
 import json
 import random
 import re
+import socket
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, nullcontext, suppress
+from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
+import trustme
 from dragoman.mcp.connections import Connection, Connections, Limits
 from dragoman.mcp.middleware import _ONCE, LARGE, MAX_BODIES, MAX_BODY, AccessMiddleware
 from dragoman.mcp.origins import Origins
@@ -84,13 +88,22 @@ class Client:
 class Clients(AsyncExitStack):
     """Connections to one server; closed together."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, tls: ssl.SSLContext | None = None) -> None:
         super().__init__()
         self.url = url
-        self._address = url.removeprefix("http://").split(":")
+        self._address = url.partition("://")[2].split(":")
+        self._tls = tls
 
-    async def connect(self) -> Client:
-        reader, writer = await asyncio.open_connection(*self._address)
+    async def connect(self, holds: int | None = None) -> Client:
+        """Connect, as a client whose system holds so many bytes at most that it has not read."""
+        client = socket.socket()
+        if holds:
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, holds)
+        client.setblocking(False)
+        host, port = self._address
+        await asyncio.get_running_loop().sock_connect(client, (host, int(port)))
+        name = host if self._tls else None
+        reader, writer = await asyncio.open_connection(sock=client, ssl=self._tls, server_hostname=name)
         client = Client(reader, writer)
         self.push_async_callback(client.aclose)
         return client
@@ -338,8 +351,22 @@ async def test_a_client_that_left_before_it_was_let_in_is_no_connection_of_its_c
     assert not connections.of("ann")
 
 
-async def test_a_client_that_does_not_read_is_dropped(serve_standin: Any) -> None:
-    async with serve_standin(stall=1) as (peer, url), Clients(url) as clients:
+@pytest.fixture(params=["plain", "secure"])
+def tls(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Path | None, ssl.SSLContext | None]:
+    """The folder of a server's certificate, and what a client needs to trust it; None for a server without TLS."""
+    if request.param == "plain":
+        return None, None
+    authority, context = trustme.CA(), ssl.create_default_context()
+    authority.configure_trust(context)
+    own = authority.issue_cert("127.0.0.1")
+    own.private_key_pem.write_to_path(tmp_path / "key.pem")
+    (tmp_path / "cert.pem").write_bytes(b"".join(blob.bytes() for blob in own.cert_chain_pems))
+    return tmp_path, context
+
+
+async def test_a_client_that_does_not_read_is_dropped(serve_standin: Any, tls: Any) -> None:
+    folder, context = tls
+    async with serve_standin(folder=folder, stall=1) as (peer, url), Clients(url, context) as clients:
         call = {**CALL, "params": {"name": "big", "arguments": {"bytes": 30_000_000}}}
         body = json.dumps(call).encode()
         client = await clients.connect()
@@ -398,8 +425,9 @@ async def test_a_head_of_many_short_lines_is_bounded(clients: Clients) -> None:
     assert b" 200 " not in await client.rest()
 
 
-async def test_a_client_that_reads_slowly_gets_its_answer(serve_standin: Any) -> None:
-    async with serve_standin(stall=2) as (_, url), Clients(url) as clients:
+async def test_a_client_that_reads_slowly_gets_its_answer(serve_standin: Any, tls: Any) -> None:
+    folder, context = tls
+    async with serve_standin(folder=folder, stall=2) as (_, url), Clients(url, context) as clients:
         call = {**CALL, "params": {"name": "big", "arguments": {"bytes": 30_000_000}}}
         body = json.dumps(call).encode()
         client = await clients.connect()
@@ -411,15 +439,18 @@ async def test_a_client_that_reads_slowly_gets_its_answer(serve_standin: Any) ->
         assert received > 30_000_000
 
 
-async def test_a_client_that_reads_much_less_than_the_system_holds_gets_its_answer(serve_standin: Any) -> None:
+async def test_a_client_that_reads_much_less_than_the_system_holds_gets_its_answer(
+    serve_standin: Any, tls: Any
+) -> None:
     """At this pace the system takes more from the server only every few seconds."""
-    async with serve_standin(stall=1) as (_, url), Clients(url) as clients:
+    folder, context = tls
+    async with serve_standin(folder=folder, stall=2) as (_, url), Clients(url, context) as clients:
         call = {**CALL, "params": {"name": "big", "arguments": {"bytes": 30_000_000}}}
         body = json.dumps(call).encode()
-        client = await clients.connect()
+        client = await clients.connect(holds=65_536)
         await client.send(head(content_length=str(len(body)), connection="close") + body)
         received = 0
-        for _ in range(40):
+        for _ in range(80):
             received += len(await client.reader.readexactly(25_000))
             await asyncio.sleep(0.1)
         assert received + len(await client.rest()) > 30_000_000

@@ -31,6 +31,11 @@ STATE = "dragoman.connection"
 
 _SWEEP = 0.5
 
+_TCP_INFO = 11
+"""Linux' option of a socket that tells what its connection did (linux/tcp.h)."""
+_ACKED = slice(120, 128)
+"""There, the bytes that the peer has acknowledged (`tcpi_bytes_acked`, since Linux 4.1)."""
+
 _SLICE = 4096
 """The most bytes passed to the server's protocol at once: only this much is read of requests that nobody waits for."""
 
@@ -85,7 +90,7 @@ class Connection(asyncio.Protocol):
         self._allowance = 4 * self._limits.head_bytes
         self._deadline = math.inf
         self._read = self._now()
-        self._unsent = 0
+        self._unsent = self._taken = 0
         self._accepted = False
         self._securing: asyncio.Task[None] | None = None
         self.peer = "unknown"
@@ -141,12 +146,10 @@ class Connection(asyncio.Protocol):
 
         The reason is empty for a connection that sent nothing, which is normal: a browser that connects ahead, a probe.
         """
-        waiting = self._transport.get_write_buffer_size() if self._transport is not None else 0
-        # The system takes more only when a third of what it holds is gone: a slow client reads that in minutes.
-        unsent = waiting + _bytes_in_flight(self._transport) if self._transport is not None and waiting else 0
-        if not unsent or unsent < self._unsent:
+        unsent, taken = _count_bytes(self._transport) if self._transport is not None else (0, 0)
+        if not unsent or unsent < self._unsent or taken > self._taken:
             self._read = now
-        self._unsent = unsent
+        self._unsent, self._taken = unsent, taken
         if now > self._read + self._limits.stall:
             return "it does not read its answer"
         if not self._requests and now > self._deadline:
@@ -250,13 +253,21 @@ class Connection(asyncio.Protocol):
         self._inner.resume_writing()
 
 
-def _bytes_in_flight(transport: asyncio.Transport) -> int:
-    """Return how many bytes the system has of a connection that the client has not taken; 0 if it does not say."""
+def _count_bytes(transport: asyncio.Transport) -> tuple[int, int]:
+    """Return how many bytes of a connection wait to be sent or received, and how many the client has received.
+
+    The process alone does not tell whether a client reads: the system takes more only when a third of what the system
+    holds is gone, which takes a slow client minutes, and with TLS the transport does not see what waits below it. Not
+    every system says more than the process.
+    """
+    waiting = transport.get_write_buffer_size()
     try:
         client: socket.socket = transport.get_extra_info("socket")
-        return int.from_bytes(fcntl.ioctl(client.fileno(), termios.TIOCOUTQ, bytes(4)), sys.byteorder)
-    except OSError:
-        return 0
+        held = int.from_bytes(fcntl.ioctl(client.fileno(), termios.TIOCOUTQ, bytes(4)), sys.byteorder)
+        told = client.getsockopt(socket.IPPROTO_TCP, _TCP_INFO, _ACKED.stop) if sys.platform == "linux" else b""
+    except (OSError, ValueError):
+        return waiting, 0
+    return waiting + held, int.from_bytes(told[_ACKED], sys.byteorder)
 
 
 class _Gathered:
