@@ -430,7 +430,7 @@ async def test_a_client_that_reads_slowly_gets_its_answer(serve_standin: Any, tl
     async with serve_standin(folder=folder, stall=2) as (_, url), Clients(url, context) as clients:
         call = {**CALL, "params": {"name": "big", "arguments": {"bytes": 30_000_000}}}
         body = json.dumps(call).encode()
-        client = await clients.connect()
+        client = await clients.connect(holds=65_536)
         await client.send(head(content_length=str(len(body)), connection="close") + body)
         received = 0
         while chunk := await client.reader.read(1_000_000):
