@@ -8,7 +8,7 @@ from dragoman import DragomanError, Gateway
 from dragoman_postgres.reserved import RESERVED
 from dragoman_postgres.testing import Server
 
-pytestmark = pytest.mark.full
+pytestmark = [pytest.mark.full, pytest.mark.timeout(600)]
 
 MARK = "a function of a user ran"
 TYPES = ("", "text", "text, text", "text, text, text", "jsonb, text", "VARIADIC text[]")
