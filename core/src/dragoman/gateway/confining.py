@@ -296,7 +296,7 @@ class Confiner:
     def _read(self, text: str) -> Sent:
         dialect = self._dialect
         statement = Statement.parse(text, sqlglot=dialect.sqlglot, lexicon=dialect.lexicon, most=MOST_MADE)
-        return Sent(statement, read_query(self._dialect, statement))
+        return Sent(statement, read_query(dialect, statement))
 
 
 def _name_parts(parsed: ParsedStatement, tables: Mapping[Relation, Table | None], held: PartOf) -> list[NamedPart]:

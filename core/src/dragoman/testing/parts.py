@@ -139,21 +139,23 @@ class PartCases(Suite):
         stored = {column.name.lower(): column.name for column in tables[sample.TRACK].columns}
         part = Grant(
             database=config.name,
-            tables=(_pattern(self._find_stored(opened, track)),),
+            tables=(_pattern(_find_stored(opened.dialect, track)),),
             deny_columns=(stored["note"],),
             filter="genre_id = $claim.genre",
             masks={stored[name]: mask for name, mask in (masks or {}).items()},
             key="roles.kit.grants.0",
         )
         whole = Grant(
-            database=config.name, tables=(_pattern(self._find_stored(opened, genre)),), key="roles.kit.grants.1"
+            database=config.name, tables=(_pattern(_find_stored(opened.dialect, genre)),), key="roles.kit.grants.1"
         )
         role = Role(name="kit", principals=frozenset({"*"}), grants=(part, whole))
         async with Gateway.open(Configuration(databases={config.name: config}, roles={"kit": role})) as gateway:
             yield gateway, track, genre
 
-    def _find_stored(self, opened: OpenDatabase, relation: Relation) -> Relation:
-        return replace(relation, name=sample.stored_name(opened.dialect, relation.name))
+
+def _find_stored(dialect: Dialect, relation: Relation) -> Relation:
+    """Return a relation of the sample with its name as the database stores it."""
+    return replace(relation, name=sample.stored_name(dialect, relation.name))
 
 
 def _pattern(relation: Relation) -> str:
@@ -163,7 +165,7 @@ def _pattern(relation: Relation) -> str:
 def _forms(dialect: Dialect, relation: Relation) -> Iterator[str]:
     """Yield the name with all that the database has above it, alone, and in quotes."""
     opening, closing = dialect.quote_marks[0], dialect.quote_marks[1]
-    stored = replace(relation, name=sample.stored_name(dialect, relation.name))
+    stored = _find_stored(dialect, relation)
     yield str(relation)
     yield relation.name
     yield ".".join(f"{opening}{part}{closing}" for part in stored.parts)
