@@ -20,6 +20,7 @@ from typing import Any
 import httpx2
 import pytest
 import trustme
+from processes import free_port
 
 DOCS = Path(__file__).parents[2] / "docs"
 PROXY = (DOCS / "tls-and-proxy.md").read_text(encoding="utf-8").split("## Behind a proxy")[1]
@@ -43,11 +44,6 @@ def needs(program: str) -> str:
     if found is None:
         pytest.skip(f"{program} is not installed here")
     return found
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return int(listener.getsockname()[1])
 
 
 class Server(Popen[str]):

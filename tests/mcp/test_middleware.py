@@ -14,6 +14,7 @@ from typing import Any
 import httpx2
 import pytest
 import trustme
+from certificates import certify, trusting
 from dragoman.mcp.connections import Connection, Connections, Limits
 from dragoman.mcp.middleware import _ONCE, LARGE, MAX_BODIES, MAX_BODY, AccessMiddleware
 from dragoman.mcp.origins import Origins
@@ -356,22 +357,26 @@ def tls(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Path | None, ss
     """The folder of a server's certificate, and what a client needs to trust it; None for a server without TLS."""
     if request.param == "plain":
         return None, None
-    authority, context = trustme.CA(), ssl.create_default_context()
-    authority.configure_trust(context)
-    own = authority.issue_cert("127.0.0.1")
-    own.private_key_pem.write_to_path(tmp_path / "key.pem")
-    (tmp_path / "cert.pem").write_bytes(b"".join(blob.bytes() for blob in own.cert_chain_pems))
-    return tmp_path, context
+    authority = trustme.CA()
+    certify(tmp_path, authority)
+    return tmp_path / "tls", trusting(authority)
+
+
+async def ask_much(clients: Clients, *, holds: int | None = None, reads: bool = True, **changes: str) -> Client:
+    """Return a client that has asked for 30 MB, and whose system holds so many of them at most."""
+    call = {**CALL, "params": {"name": "big", "arguments": {"bytes": 30_000_000}}}
+    body = json.dumps(call).encode()
+    client = await clients.connect(holds)
+    if not reads:
+        client.writer.transport.pause_reading()  # pyright: ignore[reportAttributeAccessIssue]
+    await client.send(head(content_length=str(len(body)), **changes) + body)
+    return client
 
 
 async def test_a_client_that_does_not_read_is_dropped(serve_standin: Any, tls: Any) -> None:
     folder, context = tls
     async with serve_standin(folder=folder, stall=1) as (peer, url), Clients(url, context) as clients:
-        call = {**CALL, "params": {"name": "big", "arguments": {"bytes": 30_000_000}}}
-        body = json.dumps(call).encode()
-        client = await clients.connect()
-        client.writer.transport.pause_reading()  # pyright: ignore[reportAttributeAccessIssue]
-        await client.send(head(content_length=str(len(body))) + body)
+        await ask_much(clients, reads=False)
         await peer.logged("does not read its answer")
         await clients.answers()
 
@@ -428,10 +433,7 @@ async def test_a_head_of_many_short_lines_is_bounded(clients: Clients) -> None:
 async def test_a_client_that_reads_slowly_gets_its_answer(serve_standin: Any, tls: Any) -> None:
     folder, context = tls
     async with serve_standin(folder=folder, stall=2) as (_, url), Clients(url, context) as clients:
-        call = {**CALL, "params": {"name": "big", "arguments": {"bytes": 30_000_000}}}
-        body = json.dumps(call).encode()
-        client = await clients.connect(holds=65_536)
-        await client.send(head(content_length=str(len(body)), connection="close") + body)
+        client = await ask_much(clients, holds=65_536, connection="close")
         received = 0
         while chunk := await client.reader.read(1_000_000):
             received += len(chunk)
@@ -445,10 +447,7 @@ async def test_a_client_that_reads_much_less_than_the_system_holds_gets_its_answ
     """At this pace the system takes more from the server only every few seconds."""
     folder, context = tls
     async with serve_standin(folder=folder, stall=2) as (_, url), Clients(url, context) as clients:
-        call = {**CALL, "params": {"name": "big", "arguments": {"bytes": 30_000_000}}}
-        body = json.dumps(call).encode()
-        client = await clients.connect(holds=65_536)
-        await client.send(head(content_length=str(len(body)), connection="close") + body)
+        client = await ask_much(clients, holds=65_536, connection="close")
         received = 0
         for _ in range(80):
             received += len(await client.reader.readexactly(25_000))

@@ -9,32 +9,18 @@ import ssl
 import sys
 from collections.abc import AsyncIterator
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
 import trustme
+from certificates import certify, trusting
 from contents import text_of
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
 PAGE = (Path(__file__).parents[2] / "docs" / "tls-and-proxy.md").read_text(encoding="utf-8")
-
-
-def certify(folder: Path, authority: trustme.CA, days: int = 9) -> int:
-    """Write a new certificate, valid for so many days from now, and its key; return its number."""
-    now = datetime.now(UTC)
-    begins, ends = now - timedelta(days=9), now + timedelta(days=days)
-    certificate = authority.issue_cert("localhost", "127.0.0.1", not_before=begins, not_after=ends)
-    (folder / "tls").mkdir(exist_ok=True)
-    (folder / "tls" / "key.pem").write_bytes(certificate.private_key_pem.bytes())
-    chain = b"".join(blob.bytes() for blob in certificate.cert_chain_pems)
-    (folder / "tls" / "cert.pem").write_bytes(chain)
-    from cryptography.x509 import load_pem_x509_certificate
-
-    return load_pem_x509_certificate(chain).serial_number
 
 
 @pytest.fixture
@@ -58,12 +44,6 @@ async def server(folder: Path, authority: trustme.CA, run: Any, monkeypatch: Any
     monkeypatch.setenv("DRAGOMAN_TOKEN", "hush")
     async with run(sys.executable, "-m", "dragoman", "serve", "--config", str(folder / "dragoman.toml")) as peer:
         yield peer, (await peer.logged(r"serving on (https://[^\s\"]+)/mcp"))[1]
-
-
-def trusting(authority: trustme.CA) -> ssl.SSLContext:
-    context = ssl.create_default_context()
-    authority.configure_trust(context)
-    return context
 
 
 async def test_a_client_that_trusts_the_authority_calls_and_another_does_not(server, authority):
