@@ -44,8 +44,22 @@ WAYS: Final = {
 """Queries of ids that are those of the rows left, in whatever way a query names a relation. `t` is filtered."""
 
 
+Parted = tuple[Gateway, Relation, Relation]
+"""A gateway whose caller has a part of the first relation and all of the second."""
+
+
 class PartCases(Suite):
     """Cases for `Dialect.confine` and `Dialect.masks`, by a role that has a part of one table."""
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    async def parted(cls, gateway: Gateway) -> AsyncGenerator[Parted | None]:
+        """The sample with a filter and a hidden column; None if the dialect has no `confine`. Opening it takes long."""
+        if gateway.database().dialect.confine is None:
+            yield None
+            return
+        async with _open_confined(gateway.database()) as parted:
+            yield parted
 
     @capability
     async def test_roles_may_filter_and_mask_only_where_a_dialect_can(
@@ -54,31 +68,31 @@ class PartCases(Suite):
         if dialect.confine is not None:
             return
         with pytest.raises(ConfigurationError):
-            async with self._open_confined(opened):
+            async with _open_confined(opened):
                 raise AssertionError("The dialect has no `confine`, and a role with a filter was accepted.")
 
     @capability
     @pytest.mark.parametrize("way", WAYS)
     async def test_rows_that_a_filter_leaves_out_are_read_in_no_way(
-        self, opened: OpenDatabase, dialect: Dialect, way: str
+        self, parted: Parted | None, dialect: Dialect, way: str
     ) -> None:
-        if dialect.confine is None:
+        if parted is None:
             return
-        async with self._open_confined(opened) as (gateway, track, genre):
-            for t, g in zip(_forms(dialect, track), _forms(dialect, genre), strict=True):
-                sql = WAYS[way].format(t=t, g=g)
-                found = await _ids(gateway, sql, must=way in {"alone", "alias"})
-                assert found is None or (found and found <= LEFT), (
-                    f"Of {sql} came the ids {sorted(found or ())}, and the filter of the role leaves {sorted(LEFT)}:"
-                    " Dialect.confine must replace every place of `named` whose part is not None, each by its offset."
-                )
+        gateway, track, genre = parted
+        for t, g in zip(_forms(dialect, track), _forms(dialect, genre), strict=True):
+            sql = WAYS[way].format(t=t, g=g)
+            found = await _ids(gateway, sql, must=way in {"alone", "alias"})
+            assert found is None or (found and found <= LEFT), (
+                f"Of {sql} came the ids {sorted(found or ())}, and the filter of the role leaves {sorted(LEFT)}:"
+                " Dialect.confine must replace every place of `named` whose part is not None, each by its offset."
+            )
 
     @capability
     async def test_a_masked_column_shows_its_mask_alone(self, opened: OpenDatabase, dialect: Dialect) -> None:
         if dialect.confine is None:
             return
         for mask, shown in _show_titles(dialect).items():
-            async with self._open_confined(opened, {"title": mask}) as (gateway, track, _):
+            async with _open_confined(opened, {"title": mask}) as (gateway, track, _):
                 name = next(_forms(dialect, track))
                 rows = await _rows(gateway, f"SELECT k.title, k.id FROM {name} AS k ORDER BY k.id")
                 assert [title for title, _ in rows] == shown, (
@@ -98,7 +112,7 @@ class PartCases(Suite):
         if dialect.confine is None:
             return
         masks = {"genre_id": "null"} if "null" in dialect.masks else {}
-        async with self._open_confined(opened, masks) as (gateway, track, _):
+        async with _open_confined(opened, masks) as (gateway, track, _):
             name = next(_forms(dialect, track))
             rows = await _rows(gateway, f"SELECT * FROM {name}")
             wanted = {(id, None if masks else genre, title) for id, genre, title in sample.TRACKS if genre == 1}
@@ -114,43 +128,42 @@ class PartCases(Suite):
 
     @capability(Capability.PARAMETERS)
     async def test_values_of_a_filter_stand_between_those_of_the_caller(
-        self, opened: OpenDatabase, dialect: Dialect
+        self, parted: Parted | None, dialect: Dialect
     ) -> None:
-        if dialect.confine is None or Capability.PARAMETERS not in dialect.capabilities:
+        if parted is None or Capability.PARAMETERS not in dialect.capabilities:
             return
+        gateway, track, _ = parted
         places = [dialect.placeholder.replace("1", str(number)) for number in (1, 2, 3)]
-        async with self._open_confined(opened) as (gateway, track, _):
-            name = next(_forms(dialect, track))
-            sql = "SELECT b.id FROM {n} a JOIN {n} b ON a.id = b.id AND a.id <> {0} WHERE b.id <> {1} AND b.id < {2}"
-            rows = await _rows(gateway, sql.format(*places, n=name), 1, 70, 90)
+        name = next(_forms(dialect, track))
+        sql = "SELECT b.id FROM {n} a JOIN {n} b ON a.id = b.id AND a.id <> {0} WHERE b.id <> {1} AND b.id < {2}"
+        rows = await _rows(gateway, sql.format(*places, n=name), 1, 70, 90)
         assert rows == [[2]], (
             f"{sql.format(*places, n=name)} gave {rows} with the values 1, 70 and 90, and must give [[2]]: bind the"
             " caller's values and those of the filter in the order of Confined.parameters."
         )
 
-    @asynccontextmanager
-    async def _open_confined(
-        self, opened: OpenDatabase, masks: dict[str, str] | None = None
-    ) -> AsyncGenerator[tuple[Gateway, Relation, Relation]]:
-        """Open the database for a caller who has some rows of one table, without one column, and all of another."""
-        config: Database = opened.config
-        tables = await inspect(opened)
-        track, genre = tables[sample.TRACK].relation, tables[sample.GENRE].relation
-        stored = {column.name.lower(): column.name for column in tables[sample.TRACK].columns}
-        part = Grant(
-            database=config.name,
-            tables=(_pattern(_find_stored(opened.dialect, track)),),
-            deny_columns=(stored["note"],),
-            filter="genre_id = $claim.genre",
-            masks={stored[name]: mask for name, mask in (masks or {}).items()},
-            key="roles.kit.grants.0",
-        )
-        whole = Grant(
-            database=config.name, tables=(_pattern(_find_stored(opened.dialect, genre)),), key="roles.kit.grants.1"
-        )
-        role = Role(name="kit", principals=frozenset({"*"}), grants=(part, whole))
-        async with Gateway.open(Configuration(databases={config.name: config}, roles={"kit": role})) as gateway:
-            yield gateway, track, genre
+
+@asynccontextmanager
+async def _open_confined(opened: OpenDatabase, masks: dict[str, str] | None = None) -> AsyncGenerator[Parted]:
+    """Open the database for a caller who has some rows of one table, without one column, and all of another."""
+    config: Database = opened.config
+    tables = await inspect(opened)
+    track, genre = tables[sample.TRACK].relation, tables[sample.GENRE].relation
+    stored = {column.name.lower(): column.name for column in tables[sample.TRACK].columns}
+    part = Grant(
+        database=config.name,
+        tables=(_pattern(_find_stored(opened.dialect, track)),),
+        deny_columns=(stored["note"],),
+        filter="genre_id = $claim.genre",
+        masks={stored[name]: mask for name, mask in (masks or {}).items()},
+        key="roles.kit.grants.0",
+    )
+    whole = Grant(
+        database=config.name, tables=(_pattern(_find_stored(opened.dialect, genre)),), key="roles.kit.grants.1"
+    )
+    role = Role(name="kit", principals=frozenset({"*"}), grants=(part, whole))
+    async with Gateway.open(Configuration(databases={config.name: config}, roles={"kit": role})) as gateway:
+        yield gateway, track, genre
 
 
 def _find_stored(dialect: Dialect, relation: Relation) -> Relation:
