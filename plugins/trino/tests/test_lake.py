@@ -81,6 +81,7 @@ async def lake(tmp_path_factory, anyio_backend):
         "connector.name": "iceberg",
         "iceberg.catalog.type": "HIVE_METASTORE",
         "hive.metastore.uri": f"thrift://127.0.0.1:{free_port()}",
+        "hive.metastore.thrift.client.max-retries": "0",
     }
     rules = {
         "access-control.properties": "access-control.name=file\nsecurity.config-file={etc}/rules.json\n",
@@ -97,6 +98,11 @@ async def lake(tmp_path_factory, anyio_backend):
 @pytest.fixture(scope="module")
 def database(lake) -> Database:
     return lake.configure("lake", "web", timeout=15.0)
+
+
+def alone(lake, schema, **fields) -> Database:
+    """A schema as the whole database: the other catalogs, and the one that does not answer, are not read."""
+    return lake.configure("lake", schema, schemas=(f"lake.{schema}",), **fields)
 
 
 @pytest.fixture(scope="module")
@@ -177,7 +183,7 @@ async def test_values_of_a_table_that_the_server_filters_or_masks_are_not_told(l
     names = ["plain", *(str(rule["table"]) for rule in RULED)]
     await lake.run("CREATE SCHEMA IF NOT EXISTS lake.ruled")
     await lake.run(*(f"CREATE TABLE IF NOT EXISTS lake.ruled.{name} {select}" for name in names))
-    database = lake.configure("lake", "ruled", user=user)
+    database = alone(lake, "ruled", user=user)
     client = Client(database)
     inspector = TrinoInspector(database, client)
     inspection = await inspector.tables(Scope(catalogs=frozenset({"lake"}), schemas=frozenset({"ruled"})))
@@ -212,9 +218,7 @@ FACTS = ("properties", "history", "snapshots", "manifests", "all_manifests", "pa
 @pytest.fixture(scope="module")
 async def places(lake, anyio_backend):
     """A gateway of those who see the table, and one of those who see another schema."""
-    shown = lake.configure("lake", "web", schemas=("lake.web",))
-    elsewhere = lake.configure("lake", "empty", schemas=("lake.empty",))
-    async with Gateway.open([shown]) as one, Gateway.open([elsewhere]) as other:
+    async with Gateway.open([alone(lake, "web")]) as one, Gateway.open([alone(lake, "empty")]) as other:
         yield one, other
 
 
@@ -283,7 +287,7 @@ async def past(lake):
 def reading(lake, **hiding):
     grant = Grant(database="lake", tables=("lake.past.*",), key="roles.reader.grants.0", **hiding)
     role = Role(name="reader", groups=frozenset({"readers"}), grants=(grant,))
-    return Gateway.open(Configuration(databases={"lake": lake.configure("lake", "past")}, roles={"reader": role}))
+    return Gateway.open(Configuration(databases={"lake": alone(lake, "past")}, roles={"reader": role}))
 
 
 @pytest.mark.parametrize("hiding", HIDING)
@@ -308,7 +312,7 @@ async def test_the_definition_of_a_view_of_the_past_is_not_shown_to_callers_with
     tables = ("lake.past.older", "lake.past.dropped")
     grant = Grant(database="lake", tables=tables, key="roles.reader.grants.0")
     role = Role(name="reader", groups=frozenset({"readers"}), grants=(grant,))
-    configuration = Configuration(databases={"lake": lake.configure("lake", "past")}, roles={"reader": role})
+    configuration = Configuration(databases={"lake": alone(lake, "past")}, roles={"reader": role})
     async with Gateway.open(configuration) as gateway:
         arguments = {"table_name": "older", "detail": "full"}
         answer = await Toolbox(gateway).call("describe_table", arguments, principal=READER)
@@ -368,7 +372,7 @@ def open_copies(lake, user, *named):
     tables = ("lake.kept.*", *named)
     grant = Grant(database="lake", tables=tables, deny=("lake.kept.zyx",), key="roles.reader.grants.0")
     role = Role(name="reader", groups=frozenset({"readers"}), grants=(grant,))
-    database = lake.configure("lake", "kept", user=user)
+    database = alone(lake, "kept", user=user)
     return Gateway.open(Configuration(databases={"lake": database}, roles={"reader": role}))
 
 
@@ -384,7 +388,7 @@ async def test_a_materialized_view_is_granted_by_a_pattern_only_if_what_it_reads
 
 
 async def test_where_materialized_views_are_not_told_a_notice_says_how_to_tell_them(lake, copies):
-    async with Gateway.open([lake.configure("lake", "kept", user="stranger", schemas=("lake.kept",))]) as gateway:
+    async with Gateway.open([alone(lake, "kept", user="stranger")]) as gateway:
         assert (await gateway.query("lake", "SELECT * FROM all_shown")).rows == [[2]]
         told = (await Toolbox(gateway).call("search_catalog", {})).text
     assert "Let the user read system.metadata.materialized_views" in told
