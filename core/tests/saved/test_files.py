@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -84,6 +85,34 @@ def test_two_files_of_one_name_are_a_problem(tmp_path):
 def test_values_are_checked_by_type(given, words):
     with pytest.raises(ParameterError, match=words):
         parse_text(REVENUE, "revenue").values(given)
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "bound"),
+    [
+        *[("number", text, 5) for text in ("5", " 5 ", "+5")],
+        *[("number", text, 0.1) for text in ("0.1", ".1", "1e-1", "0.10")],
+        ("number", "12345678901234567890", 12345678901234567890),
+        ("number", "0.12345678901234567890", "0.12345678901234567890"),
+        *[("date", text, "2026-01-05") for text in ("2026-01-05", "20260105", "2026-W02-1")],
+        *[("timestamp", text, "2026-01-05T12:00:00") for text in ("20260105T120000", "2026-W02-1T12", "2026-01-05T12")],
+        *[("timestamp", text, text) for text in ("2026-01-05", "2026-01-05 12:00", "2026-01-05T12:00:00.5+02:00")],
+    ],
+)
+def test_a_value_is_bound_as_engines_without_its_type_compare_it(kind, given, bound):
+    value = Parameter("p", kind).read(given)
+    assert (type(value), value) == (type(bound), bound)
+
+
+@pytest.mark.parametrize("text", ["NaN", "Infinity", "1_000", "0x10", "1e99999", "", ".", "１２"])
+def test_a_text_that_is_no_number_is_refused(text):
+    with pytest.raises(ParameterError, match="must be a number"):
+        Parameter("p", "number").read(text)
+
+
+@given(st.decimals(allow_nan=False, allow_infinity=False, places=6, min_value=-(10**9), max_value=10**9))
+def test_a_number_given_as_text_keeps_its_value(number):
+    assert Decimal(str(Parameter("p", "number").read(str(number)))) == number
 
 
 def test_a_near_name_is_suggested():

@@ -66,6 +66,14 @@ async def test_an_exposed_query_is_a_tool_with_typed_arguments(saved, ask, fail)
     assert (await fail(saved, "spent", {"least": "many"}))["code"] == "PARAMETER_ERROR"
 
 
+@pytest.mark.parametrize("least", [100, "100", "100.0", "1e2"])
+async def test_a_number_may_be_sent_as_text(saved, ask, least):
+    """SQLite orders every text after every number."""
+    assert (await ask(saved, "run_query", name="spent", params={"least": least}))["rows"] == [
+        ["grace@example.com", 250]
+    ]
+
+
 async def test_a_saved_write_is_refused_like_any_other(saved, fail):
     assert (await fail(saved, "run_query", {"name": "wrong"}))["code"] == "WRITE_OPERATION_DENIED"
 

@@ -170,16 +170,9 @@ def _default(parameter: Parameter, written: str | None, line: int) -> Any:
         return None
     value: Any = _unescape(written[1:-1]) if written[0] == '"' else written
     try:
-        return _number_of(parameter.type, parameter.read(value))
+        return parameter.read(value)
     except ParameterError as error:
         raise _Wrong(line, f"the default of {error.message.rstrip('.')}") from None
-
-
-def _number_of(kind: str, value: Any) -> Any:
-    """Return the number for a default, which is written as text, if a number represents it exactly."""
-    if kind == "number" and repr(float(value)) == value:
-        return float(value)
-    return int(value) if kind == "number" and re.fullmatch(r"-?\d{1,15}", value) else value
 
 
 def _unescape(text: str) -> str:

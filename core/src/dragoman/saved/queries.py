@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,6 +15,11 @@ from dragoman.errors import ParameterError
 from dragoman.words import nearest
 
 NAME: Final = re.compile(r"[a-zA-Z][a-zA-Z0-9_.-]{0,48}")
+_INTEGER: Final = re.compile("[+-]?[0-9]+")
+_NUMBER: Final = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,4})?")
+_MOMENT: Final = re.compile(
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]+)?)?(Z|[+-][0-9:]+)?)?"
+)
 REQUIRED: Final = object()
 """The default of a required parameter."""
 
@@ -35,7 +40,7 @@ def _text(value: Any) -> str:
 
 
 def _integer(value: Any) -> int:
-    if isinstance(value, str) and re.fullmatch(r"[+-]?\d{1,1000}", value.strip()):
+    if isinstance(value, str) and len(value) <= 1000 and _INTEGER.fullmatch(value.strip()):
         return int(value)
     if isinstance(value, float) and value.is_integer():
         return int(value)
@@ -45,16 +50,25 @@ def _integer(value: Any) -> int:
 
 
 def _number(value: Any) -> float | int | str:
-    """Return a decimal number. A decimal given as text keeps its digits."""
+    """Return a decimal number. One given as text is bound as a number, unless only text keeps its digits.
+
+    SQLite orders every text after every number, so that a number bound as text would compare wrongly.
+    """
     if isinstance(value, str):
-        try:
-            Decimal(value)
-        except InvalidOperation:
-            raise ValueError from None
-        return value
+        digits = value.strip()
+        if not _NUMBER.fullmatch(digits):
+            raise ValueError
+        return _exact(digits)
     if not isinstance(value, int | float) or isinstance(value, bool):
         raise ValueError
     return value
+
+
+def _exact(digits: str) -> float | int | str:
+    if _INTEGER.fullmatch(digits):
+        return int(digits)
+    near = float(digits)
+    return near if Decimal(repr(near)) == Decimal(digits) else digits
 
 
 def _boolean(value: Any) -> bool:
@@ -66,13 +80,14 @@ def _boolean(value: Any) -> bool:
 
 
 def _date(value: Any) -> str:
-    datetime.date.fromisoformat(_text(value))
-    return str(value)
+    """Return a date as it is usually written, since engines without dates compare texts: `20260131` is one too."""
+    return datetime.date.fromisoformat(_text(value)).isoformat()
 
 
 def _timestamp(value: Any) -> str:
-    datetime.datetime.fromisoformat(_text(value))
-    return str(value)
+    """Return a time as it was given, if that is the usual way to write it, else written so."""
+    moment = datetime.datetime.fromisoformat(_text(value))
+    return str(value) if _MOMENT.fullmatch(value) else moment.isoformat()
 
 
 TYPES: Final[Mapping[str, Type]] = {
