@@ -47,6 +47,33 @@ def test_check_compiles_every_query_on_its_database(dragoman, queries):
     assert "unread.sql:1:" in outcome.err
 
 
+ROLE = """
+[roles.analyst]
+groups = ["analysts"]
+[[roles.analyst.grants]]
+database = "shop"
+tables = ["main.orders"]
+filter = "total < 50"
+"""
+
+
+def test_with_roles_a_saved_query_runs_for_the_caller_who_is_named(dragoman, queries, configured):
+    configured.write_text(configured.read_text() + ROLE)
+    assert dragoman("queries", "run", "big").code == 2
+    rows = dragoman("queries", "run", "big", "--as", "ann:analysts", "--json")
+    assert json.loads(rows.out)["rows"] == [[2]]
+
+
+def test_with_roles_check_compiles_every_query(dragoman, queries, configured):
+    configured.write_text(configured.read_text() + ROLE)
+    (queries / "customers.sql").write_text("SELECT count(*) FROM customers")
+    assert "problems: 0" in dragoman("queries", "check").out
+    outcome = dragoman("queries", "check", "--as", "ann:analysts")
+    assert (outcome.code, "customers.sql: TABLE_NOT_FOUND" in outcome.err) == (1, True)
+    (queries / "broken.sql").write_text("SELECT totl FROM orders")
+    assert "broken.sql: COLUMN_NOT_FOUND" in dragoman("queries", "check").err
+
+
 def test_without_a_folder_the_remedy_is_told(dragoman, configured):
     outcome = dragoman("queries", "list")
     assert (outcome.code, "server.queries_dir" in outcome.err) == (2, True)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from dragoman.cli.common import (
+    add_caller_argument,
     add_json_argument,
     add_source_arguments,
     load_configuration,
@@ -18,6 +20,7 @@ from dragoman.cli.common import (
 from dragoman.cli.query import MAX_BYTES, parameter, print_result
 from dragoman.config import Configuration
 from dragoman.errors import ConfigurationError, DragomanError, ParameterError
+from dragoman.model import Principal
 from dragoman.saved import SavedQueries, SavedQuery
 
 if TYPE_CHECKING:
@@ -28,6 +31,7 @@ examples:
   dragoman queries list
   dragoman queries check --config dragoman.toml
   dragoman queries run revenue --param since=2026-01-01 --format csv
+  dragoman queries run revenue --as ann:analysts
 """
 
 
@@ -50,6 +54,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_options(action: argparse.ArgumentParser, name: str) -> None:
+    if name != "list":
+        add_caller_argument(action)
     if name != "run":
         add_json_argument(action)
         return
@@ -108,7 +114,7 @@ def _check(configuration: Configuration, arguments: argparse.Namespace) -> int:
 
     saved = _read(configuration)
     problems = [{"file": each.file, "line": each.line, "message": str(each)} for each in saved.problems]
-    problems += run_async(_compile(configuration, saved))
+    problems += run_async(_compile(configuration, saved, arguments.principal))
     if arguments.json:
         output.put(json.dumps({"checked": len(saved.queries), "problems": problems}, indent=2, ensure_ascii=False))
     else:
@@ -118,20 +124,22 @@ def _check(configuration: Configuration, arguments: argparse.Namespace) -> int:
     return 1 if problems else 0
 
 
-async def _compile(configuration: Configuration, saved: SavedQueries) -> list[dict[str, Any]]:
+async def _compile(configuration: Configuration, saved: SavedQueries, caller: Principal) -> list[dict[str, Any]]:
+    """Return the problems of queries. Unless a caller is named, roles do not matter, since nothing runs."""
     from dragoman.gateway import Gateway
 
+    if caller == Principal():
+        configuration = replace(configuration, roles={})
     async with Gateway.open(configuration) as gateway:
-        return [found for query in saved.queries.values() if (found := await _problem(gateway, query))]
+        return [found for query in saved.queries.values() if (found := await _problem(gateway, query, caller))]
 
 
-async def _problem(gateway: Any, query: SavedQuery) -> dict[str, Any] | None:
-    from dragoman.model import Principal
+async def _problem(gateway: Any, query: SavedQuery, caller: Principal) -> dict[str, Any] | None:
     from dragoman.tools.saved_queries import check
 
     file = query.path.name if query.path else query.name
     try:
-        await check(gateway, query, Principal())
+        await check(gateway, query, caller)
     except DragomanError as error:
         message = f"{file}: {error.code}: {error.message} {error.suggestion}".rstrip()
         return {"file": file, "message": message, "code": error.code}
@@ -141,17 +149,19 @@ async def _problem(gateway: Any, query: SavedQuery) -> dict[str, Any] | None:
 def _run(configuration: Configuration, arguments: argparse.Namespace) -> int:
     query = _read(configuration).find(arguments.name)
     given = dict(_pair(each) for each in arguments.param)
-    print_result(run_async(_answer(configuration, query, given, arguments.limit)), arguments.format)
+    print_result(run_async(_answer(configuration, query, given, arguments)), arguments.format)
     return 0
 
 
-async def _answer(configuration: Configuration, query: SavedQuery, given: dict[str, Any], limit: int | None) -> Result:
+async def _answer(
+    configuration: Configuration, query: SavedQuery, given: dict[str, Any], arguments: argparse.Namespace
+) -> Result:
     from dragoman.gateway import Gateway
-    from dragoman.model import Principal
     from dragoman.tools.saved_queries import run as run_saved
 
+    caller, limit = arguments.principal, arguments.limit
     async with Gateway.open(configuration) as gateway:
-        return await run_saved(gateway, query, given, principal=Principal(), limit=limit, max_bytes=MAX_BYTES)
+        return await run_saved(gateway, query, given, principal=caller, limit=limit, max_bytes=MAX_BYTES)
 
 
 def _pair(text: str) -> tuple[str, Any]:
