@@ -21,6 +21,7 @@ codes: 0 done, 1 refused or failed, 2 usage or configuration, 130 interrupted. `
 Tab completion: `eval "$(dragoman completion bash)"`, likewise for zsh; `dragoman completion -h` has fish's line.
 """
 ACTIONS = {
+    "queries": ("list", "check", "run"),
     "audit": ("verify", "tail", "report"),
     "config": ("show", "check", "init"),
     "token": ("create",),

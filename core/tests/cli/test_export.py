@@ -39,6 +39,39 @@ def test_a_file_is_not_replaced_unasked(dragoman, configured, folder):
     assert (folder / "out.csv").read_bytes() == b"a\r\n1\r\n"
 
 
+@pytest.mark.parametrize("kind", ["folder", "pipe", "link", "link to nothing"])
+def test_only_a_file_is_replaced(dragoman, configured, folder, kind):
+    """Renaming a file over /dev/null, which root may do, would break the whole machine."""
+    place, target = folder / "out.csv", folder / "target"
+    if kind == "folder":
+        place.mkdir()
+    elif kind == "pipe":
+        os.mkfifo(place)
+    else:
+        target.write_text("precious")
+        place.symlink_to(target if kind == "link" else folder / "nothing")
+    before = place.lstat()
+    outcome = dragoman("export", "shop", "SELECT 1", "out.csv", "--force")
+    assert (outcome.code, "out.csv is there already, and is not a file" in outcome.err) == (1, True)
+    assert place.lstat() == before
+    assert not (folder / "nothing").exists()
+
+
+def test_a_file_that_is_replaced_keeps_its_rights(dragoman, configured, folder):
+    place = folder / "out.csv"
+    place.touch(0o600)
+    assert dragoman("export", "shop", "SELECT 1", "out.csv", "--force").code == 0
+    assert place.stat().st_mode & 0o777 == 0o600
+
+
+def test_nobody_chooses_where_a_file_is_written_first(dragoman, configured, folder):
+    """In a folder that others may write to, a link of a known name could lead to a file of the user's."""
+    (folder / "precious").write_text("precious")
+    (folder / ".out.csv.part").symlink_to(folder / "precious")
+    assert dragoman("export", "shop", "SELECT 1", "out.csv").code == 0
+    assert (folder / "precious").read_text() == "precious"
+
+
 @pytest.mark.parametrize("place", ["nosuch/out.csv", f"{'9' * 300}.csv"])
 def test_a_place_where_no_file_can_be_is_told_in_words(dragoman, configured, folder, place):
     outcome = dragoman("export", "shop", "SELECT 1", place)
@@ -124,7 +157,7 @@ def test_a_signal_that_comes_while_an_object_is_freed_ends_the_writing_too(sent)
 def test_a_signal_ends_the_writing_at_once_and_leaves_nothing(configured, folder, sent):
     process, shown = started(folder, 700_000, "out.xlsx")  # which takes seconds
     read_until(shown, "rows written")
-    assert list(folder.glob(".out.xlsx.part.work"))
+    assert list(folder.glob(".out.xlsx.*.part.work"))
     process.send_signal(sent)
     read_to_the_end(shown)
     assert process.wait(60) == 130

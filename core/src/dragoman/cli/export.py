@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import os
+import secrets
 import signal
+import stat
 import sys
 import tempfile
 from collections.abc import Generator, Iterator, Sequence
@@ -97,8 +99,19 @@ def _check_place(path: Path, *, replace: bool) -> None:
     """Raise `ParameterError` where no file can be written, before the query runs."""
     if not os.path.isdir(path.parent):
         raise ParameterError(f"There is no folder {path.parent}.", suggestion="Make it, or choose another place.")
-    if os.path.exists(path) and not replace:
+    mode = _mode(path)
+    if mode is not None and not stat.S_ISREG(mode):  # root would replace even /dev/null
+        raise ParameterError(f"{path} is there already, and is not a file.", suggestion="Choose another name.")
+    if mode is not None and not replace:
         raise ParameterError(f"{path} is there already.", suggestion="Choose another name, or pass --force.")
+
+
+def _mode(path: Path) -> int | None:
+    """Return the kind and the rights of what has a name, without following a link; None: nothing has it."""
+    try:
+        return path.lstat().st_mode
+    except OSError:  # also a name that is too long for the system: writing tells of it
+        return None
 
 
 async def _receive_all(
@@ -145,8 +158,9 @@ def _write(path: Path, form: str, columns: Sequence[Column], pages: Pages, chart
     """Write the file beside its place first, so that nobody ever sees a part of it."""
     from dragoman.exports import export
 
-    part = path.with_name(f".{path.name}.part")
+    part = path.with_name(f".{path.name[:50]}.{secrets.token_hex(4)}.part")
     try:
+        _create(part, _mode(path))
         with end_on_signals(), _progress() as progress:
             notices = export(part, form, columns, _Shown(pages, form, progress), chart)
         part.replace(path)
@@ -158,6 +172,13 @@ def _write(path: Path, form: str, columns: Sequence[Column], pages: Pages, chart
         with suppress(OSError):
             part.unlink(missing_ok=True)
     return notices
+
+
+def _create(part: Path, replaced: int | None) -> None:
+    """Create a new file, with the rights of the one that it replaces: whoever may not read that reads none of this."""
+    os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666 if replaced is None else 0o600))
+    if replaced is not None:
+        part.chmod(stat.S_IMODE(replaced))
 
 
 class _Shown:
