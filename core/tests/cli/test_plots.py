@@ -8,6 +8,8 @@ import pytest
 from dragoman import Column
 from dragoman.cli.output import cell_width
 from dragoman.cli.plots import BINS, HEIGHT, LINE, MOST_BARS, WIDTH, plot
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 NAME, DAY, AT = Column("name", "text"), Column("day", "date"), Column("at", "timestamptz")
 NUMBER, EXACT = Column("n", "integer"), Column("total", "numeric(12,2)")
@@ -69,6 +71,20 @@ def test_one_column_of_numbers_is_a_histogram():
 )
 def test_what_a_drawing_would_not_show_is_not_drawn(columns: list[Column], rows: list[list[Any]]):
     assert plot(columns, rows) == []
+
+
+_FLOATS = st.none() | st.floats() | st.sampled_from([0.0, 5e-324, 1e-323, 1.7e308, -1.7e308])
+
+
+@given(st.lists(st.tuples(_FLOATS, _FLOATS), max_size=5), st.sampled_from(["n", "day", "name"]))
+@example([(0.0, 0.0), (5e-324, 5e-324)], "n")
+@example([(-1.7e308, -1.7e308), (1.7e308, 1.7e308)], "n")
+def test_floats_of_any_size_are_drawn_or_not_and_nothing_fails(points, first):
+    number, measured = Column("n", "double precision"), Column("m", "double precision")
+    days = [[f"2026-01-{day:02}", y] for day, (_, y) in enumerate(points, 1)]
+    plot([number], [[x] for x, _ in points])
+    named = {"n": [*map(list, points)], "day": days, "name": days}[first]
+    plot([{"n": number, "day": DAY, "name": NAME}[first], measured], named)
 
 
 def test_a_value_that_a_terminal_would_obey_is_spelled_out():

@@ -12,6 +12,7 @@ from dragoman.model import Column
 from dragoman.words import visible
 
 FEWEST, MOST_BARS, BINS = 2, 24, 12
+LARGEST: Final = 1e300
 WIDTH, HEIGHT = 60, 12
 """The width and height of a drawing in characters, without its labels."""
 LINE, LABEL = 80, 30
@@ -26,9 +27,15 @@ Point = tuple[float, float]
 def plot(columns: Sequence[Column], rows: Sequence[Sequence[Any]]) -> list[str]:
     """Return the lines that draw a result of one or two columns; none if a drawing would show nothing."""
     fields = fields_of(columns, rows)
-    if len(rows) < FEWEST or not 1 <= len(fields) <= 2 or fields[-1].type != "quantitative":
+    if len(rows) < FEWEST or not 1 <= len(fields) <= 2 or fields[-1].type != "quantitative" or _overflows(fields):
         return []
     return _DRAW[suiting(fields)](fields)
+
+
+def _overflows(fields: Sequence[Field]) -> bool:
+    """Return whether the differences of values may exceed a float, as those of the largest floats do."""
+    numbers = (value for field in fields if field.type == "quantitative" for value in field.values)
+    return any(abs(value) > LARGEST for value in numbers if value is not None)
 
 
 def _bars(fields: Sequence[Field]) -> list[str]:
@@ -49,9 +56,9 @@ def _rows_of_bars(names: Sequence[str], values: Sequence[float], room: int = LIN
 def _histogram(fields: Sequence[Field]) -> list[str]:
     values = [value for value in fields[0].values if value is not None]
     low, high = min(values), max(values)
-    if low == high:
-        return []
     step = (high - low) / BINS
+    if not step:
+        return []
     counts = [0] * BINS
     for value in values:
         counts[min(int((value - low) / step), BINS - 1)] += 1
