@@ -6,6 +6,7 @@ import random
 import re
 import socket
 import ssl
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, nullcontext, suppress
 from pathlib import Path
@@ -16,7 +17,8 @@ import pytest
 import trustme
 from certificates import certify, trusting
 from dragoman.mcp.connections import Connection, Connections, Limits
-from dragoman.mcp.middleware import _ONCE, LARGE, MAX_BODIES, MAX_BODY, AccessMiddleware
+from dragoman.mcp.identity import PRINCIPAL
+from dragoman.mcp.middleware import _ONCE, BEGINNINGS, LARGE, MAX_BODIES, MAX_BODY, AccessMiddleware
 from dragoman.mcp.origins import Origins
 from dragoman.mcp.refusals import RefusalLog, Refused
 from dragoman.model import Principal
@@ -276,6 +278,36 @@ async def test_large_bodies_go_on_one_in_each_turn_of_the_event_loop() -> None:
     assert len(set(turns)) == 20
 
 
+async def test_a_caller_with_many_connections_makes_nobody_wait() -> None:
+    """A call takes several turns of the event loop, and a turn in which 250 requests begin is long."""
+    turn, began = 0, list[tuple[int, str]]()
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        began.append((turn, scope[PRINCIPAL].name))
+        for _ in range(5):
+            await asyncio.sleep(0)
+        await Response("served")(scope, receive, send)
+
+    async def named(scope: Any) -> Principal:
+        return Principal(Headers(scope=scope).get("x-name", "eve"))
+
+    async def count_turns() -> None:
+        nonlocal turn
+        while True:
+            await asyncio.sleep(0)
+            turn += 1
+
+    door = before(app, named)
+    counting = asyncio.create_task(count_turns())
+    flood = [asyncio.create_task(post(door, 10)) for _ in range(250)]
+    await asyncio.sleep(0)
+    await asyncio.gather(*flood, post(door, 10, (b"x-name", b"ann")))
+    counting.cancel()
+    turns = Counter(turn for turn, _ in began)
+    assert max(turns.values()) <= BEGINNINGS
+    assert [name for _, name in began].index("ann") <= 3 * BEGINNINGS
+
+
 def before(app: Any, authenticate: Any) -> AccessMiddleware:
     """Return the middleware before an application that takes messages at /mcp."""
     return AccessMiddleware(
@@ -293,8 +325,8 @@ async def anyone(scope: Any) -> Principal:
     return Principal("anyone")
 
 
-async def post(app: Any, size: int) -> None:
-    """Send a body of `size` bytes, all of it at once."""
+async def post(app: Any, size: int, *more: tuple[bytes, bytes]) -> None:
+    """Send a body of `size` bytes, all of it at once, with `more` headers."""
     messages = [{"type": "http.request", "body": bytes(size), "more_body": False}]
 
     async def receive() -> Any:
@@ -303,7 +335,7 @@ async def post(app: Any, size: int) -> None:
     async def send(message: Any) -> None:
         pass
 
-    headers = [(b"host", b"localhost"), (b"content-length", str(size).encode())]
+    headers = [(b"host", b"localhost"), (b"content-length", str(size).encode()), *more]
     scope = {"type": "http", "method": "POST", "path": "/mcp", "http_version": "1.1", "headers": headers}
     await app(scope, receive, send)
 

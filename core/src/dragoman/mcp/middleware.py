@@ -21,6 +21,7 @@ from dragoman.mcp.identity import PRINCIPAL, UNCHECKED, Authenticate
 from dragoman.mcp.origins import Origins, allowing, preflight
 from dragoman.mcp.refusals import RefusalLog, Refused
 from dragoman.mcp.values import MOST_VALUES, has_too_many_values
+from dragoman.turns import Turns
 
 MAX_BODY = 1024 * 1024
 """The most bytes of one request."""
@@ -30,6 +31,9 @@ MAX_BODIES = 64 * MAX_BODY
 
 MAX_HEAD = 64 * 1024
 """The most bytes of one request's headers."""
+
+BEGINNINGS = 8
+"""The requests that begin in one turn of the event loop. The last place is not for a caller who has others."""
 
 LARGE = 64 * 1024
 """The bytes of a body above which it takes milliseconds to parse it."""
@@ -126,6 +130,7 @@ class AccessMiddleware:
         self._log = log
         self._arriving = _Arriving()
         self._large = asyncio.Lock()
+        self._beginnings = Turns(BEGINNINGS)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one ASGI scope."""
@@ -162,9 +167,20 @@ class AccessMiddleware:
         try:
             if PRINCIPAL in scope and not peer.let_in(scope[PRINCIPAL].identity):
                 raise Refused(429, "too_many_connections", "You have too many connections. End some.", _LATER)
+            await self._begin(scope)
             await self._app(scope, whole, send)
         except Refused as refused:
             await self._refuse(refused, scope, receive, send, peer)
+
+    async def _begin(self, scope: Scope) -> None:
+        """Wait until it is this caller's turn to begin a request. A few begin in each turn of the event loop.
+
+        A call takes several turns. If all requests of one caller began in one, each turn would be as long as all of
+        them together, for the calls of others too.
+        """
+        caller = scope[PRINCIPAL].identity if PRINCIPAL in scope else (scope.get("client") or ("unknown",))[0]
+        await self._beginnings.wait(caller)
+        asyncio.get_running_loop().call_soon(self._beginnings.give_back, caller)
 
     async def _refuse(self, refused: Refused, scope: Scope, receive: Receive, send: Send, peer: Peer) -> None:
         if _announces_body(dict(scope["headers"])):
