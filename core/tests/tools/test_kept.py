@@ -49,6 +49,14 @@ async def test_a_kept_result_is_whole_and_paged(keeping, ask):
     assert (page["status"], page["total_rows"], page["columns"]) == ("complete", 5000, ["i", "t"])
 
 
+async def test_only_the_answer_of_the_statement_tells_its_hash_and_time(keeping):
+    kept = await keeping.call("execute_query", {"sql": MANY, "keep": "numbers"})
+    asked = await keeping.call("execute_query", {"sql": MANY})
+    assert kept.meta["dragoman/query_hash"] == asked.meta["dragoman/query_hash"]
+    assert kept.meta["dragoman/elapsed_ms"] > 0
+    assert (await keeping.call("get_result", {"result": "numbers"})).meta == {}
+
+
 async def test_a_kept_result_is_its_callers_own(keeping):
     await keeping.call("execute_query", {"sql": MANY, "keep": "mine"}, principal=ADA)
     own = await keeping.call("get_result", {"result": "mine"}, principal=ADA)

@@ -186,7 +186,7 @@ class Recorder:
             database=call.database or "",
             acting=_tell_acting(call.acting),
             tool=call.tool,
-            hash=(call.hash or _hash(sql)) if self._sinks.audit.text != "off" else "",
+            hash=(call.hash or hash_statement(sql)) if self._sinks.audit.text != "off" else "",
             sql=sql[:_LONGEST] if full else "",
             params=list(call.params) if self._sinks.audit.values and call.params else None,
             arguments=self._arguments(call) if full else None,
@@ -209,7 +209,7 @@ class Recorder:
         attempts: list[dict[str, str]] = []
         for sql, outcome in use.attempts:
             kept = {"sql": sql[:_LONGEST]} if self._sinks.audit.text == "full" else {}
-            hashed = {"hash": _hash(sql)} if self._sinks.audit.text != "off" else {}
+            hashed = {"hash": hash_statement(sql)} if self._sinks.audit.text != "off" else {}
             attempts.append({**hashed, **kept, "outcome": outcome})
         return {**facts, "attempts": attempts}
 
@@ -300,7 +300,8 @@ def _tracing() -> Tracing | None:
     return Tracing()
 
 
-def _hash(sql: str) -> str:
+def hash_statement(sql: str) -> str:
+    """Return the first 16 hexadecimal digits of the SHA-256 of a statement; nothing if it is empty."""
     return hashlib.sha256(sql.encode(errors="surrogatepass")).hexdigest()[:16] if sql else ""
 
 

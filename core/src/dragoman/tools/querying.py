@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,6 +12,7 @@ import msgspec
 
 from dragoman.errors import DragomanError, InvalidSql, ResultTooLarge, SchemaNotFound, TableNotFound
 from dragoman.gateway.kept_database import NAME as RESULTS
+from dragoman.gateway.recording import hash_statement
 from dragoman.kept import Kept
 from dragoman.model import Database, ExplainOptions, Plan, Result, Truncation
 from dragoman.tools.answer import Body, size
@@ -49,6 +51,7 @@ async def execute_query(call: ToolCall) -> Body:
 
 async def keep_query(call: ToolCall) -> Body:
     """Keep the whole answer of a query; return its first rows and what is kept."""
+    began = time.perf_counter()
     kept = await call.gateway.kept.keep(
         call["keep"],
         call.name,
@@ -68,7 +71,7 @@ async def keep_query(call: ToolCall) -> Body:
         "bytes": kept.pages.size,
         "expires": round(call.gateway.kept.expires_in(kept)),
     }
-    return body
+    return Body(body.facts, _meta((time.perf_counter() - began) * 1000, hash_statement(call["sql"])))
 
 
 def point_elsewhere(error: DragomanError, call: ToolCall) -> DragomanError:
@@ -132,7 +135,12 @@ def rows_body(result: Result) -> Body:
         facts["notices"] = list(result.notices)
     if result.sql is not None:
         facts["sql"] = result.sql
-    return Body(facts, {"dragoman/elapsed_ms": round(result.elapsed_ms, 2), "dragoman/query_hash": result.query_hash})
+    # A page of a kept result ran no statement.
+    return Body(facts, _meta(result.elapsed_ms, result.query_hash) if result.query_hash else {})
+
+
+def _meta(elapsed_ms: float, query_hash: str) -> dict[str, Any]:
+    return {"dragoman/elapsed_ms": round(elapsed_ms, 2), "dragoman/query_hash": query_hash}
 
 
 def truncation_facts(cut: Truncation) -> dict[str, Any]:
