@@ -43,7 +43,10 @@ def test_it_names_roles_tables_columns_and_the_grant_behind_each(may):
 
 
 def test_it_says_whether_a_statement_may_run(may):
-    assert may("ann:analysts", "shop", "select id from orders") == (0, "roles: analyst\ntools: all\nallowed\n")
+    allowed = "roles: analyst\ntools: all\nallowed\n  main.orders  by roles.analyst.grants.0\n"
+    assert may("ann:analysts", "shop", "select id from orders") == (0, allowed)
+    _, told = may("ann:analysts", "shop", "with o as (select * from orders) select * from o", "--json")
+    assert json.loads(told)["tables"] == {"main.orders": {"columns": "all", "by": ["roles.analyst.grants.0"]}}
     code, told = may("ann:analysts", "shop", "select * from salaries")
     assert code == 1
     assert "refused: TABLE_NOT_FOUND" in told

@@ -111,6 +111,9 @@ async def _ask(
 
 
 async def _judge(seen: Gateway, caller: Principal, database: str, sql: str) -> dict[str, Any]:
+    """Return whether a statement may run: why not, or what it reads and the grants that allow it."""
+    from dragoman.catalog import GrantedCatalog
+
     try:
         opened = seen.database(database)
         opened.acting(caller)
@@ -119,7 +122,11 @@ async def _judge(seen: Gateway, caller: Principal, database: str, sql: str) -> d
             await opened.confiner.confine(statement)
     except DragomanError as error:
         return {"allowed": False, "code": error.code, "reason": f"{error.message} {error.suggestion}".strip()}
-    return {"allowed": True}
+    if not isinstance(opened.catalog, GrantedCatalog):
+        return {"allowed": True}
+    read = set(map(str, await opened.judge.relations(statement)))
+    granted = await _tables(opened.catalog)
+    return {"allowed": True, "tables": {name: facts for name, facts in granted.items() if name in read}}
 
 
 def _describe_acting(opened: OpenDatabase, caller: Principal) -> dict[str, Any]:
@@ -176,6 +183,7 @@ def _lines(told: dict[str, Any]) -> Iterator[str]:
         yield f"tools: {tools if isinstance(tools, str) else ', '.join(tools) or 'none'}"
     if "allowed" in told:
         yield "allowed" if told["allowed"] else f"refused: {told['code']}: {told['reason']}"
+        yield from _table_lines(told.get("tables", {}))
     if told.get("databases") == {}:
         yield "databases: none"
     for name, granted in told.get("databases", {}).items():
@@ -188,11 +196,15 @@ def _lines(told: dict[str, Any]) -> Iterator[str]:
         if granted["tables"] == "all":
             yield "  every table"
             continue
-        for table, facts in granted["tables"].items():
-            columns = facts["columns"]
-            shown = "" if columns == "all" else f" ({', '.join(columns)})"
-            yield f"  {table}{shown}  by {', '.join(facts['by'])}"
-            if "filter" in facts:
-                yield f"    rows where {facts['filter']}"
-            for column, mask in facts.get("masks", {}).items():
-                yield f"    {column} as {mask}"
+        yield from _table_lines(granted["tables"])
+
+
+def _table_lines(tables: dict[str, Any]) -> Iterator[str]:
+    for table, facts in tables.items():
+        columns = facts["columns"]
+        shown = "" if columns == "all" else f" ({', '.join(columns)})"
+        yield f"  {table}{shown}  by {', '.join(facts['by'])}"
+        if "filter" in facts:
+            yield f"    rows where {facts['filter']}"
+        for column, mask in facts.get("masks", {}).items():
+            yield f"    {column} as {mask}"
