@@ -357,6 +357,11 @@ PROBLEMS = [
     ),
     ("default_database = 'b'\n[databases.shop]\nurl = 'sqlite:///a.db'", "default_database", "Known: shop"),
     ("default_database = 'shup'\n[databases.shop]\nurl = 'sqlite:///a.db'", "default_database", "Did you mean shop?"),
+    (
+        "default_database = 'shup'\n[databases.shop]\nurl = 'sqlite:///a.db'\nmax_row = 1",
+        "default_database",
+        "Did you mean shop? Known: shop.",
+    ),
 ]
 
 

@@ -301,10 +301,9 @@ class _Reading(Merge):
             return None
         name: str | None = self._attempt(lambda: text(given), path)
         if name is not None and name not in databases and name not in self.values.get("databases", {}):
-            names = ", ".join(databases)
-            self._problem(
-                path, "no such database is configured", f"{suggest(name, tuple(databases))} Known: {names}.".strip()
-            )
+            named = tuple(dict.fromkeys((*databases, *self.values.get("databases", {}))))
+            known = ", ".join(named)
+            self._problem(path, "no such database is configured", f"{suggest(name, named)} Known: {known}.".strip())
         return name
 
     def _databases(self) -> dict[str, Database]:
