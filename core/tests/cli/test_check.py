@@ -69,6 +69,7 @@ def test_every_line_gets_its_verdict_in_order_whatever_it_holds(dragoman: Dragom
     assert all(verdict["allow"] is (code is None) for verdict, (_, code) in zip(verdicts, LINES, strict=True))
     assert all(verdict.keys() == {"allow", "code", "reason"} for verdict in verdicts)
     assert all(len(verdict["reason"] or "") < 3_000 for verdict in verdicts)
+    assert not any("the parameters against the statement" in (verdict["reason"] or "") for verdict in verdicts)
 
 
 def test_dialect_is_the_default_of_lines_that_do_not_say(dragoman: Dragoman) -> None:

@@ -15,6 +15,7 @@ from dragoman.errors import DialectError, DragomanError, InternalError, Paramete
 
 LONGEST: Final = 1024 * 1024
 """The most bytes of a line of JSON. Escapes make a statement up to twelve times as long."""
+_LINE: Final = 'Send one object in each line: {"dialect": "sqlite", "sql": "select 1"}.'
 EXAMPLES = """\
 examples:
   dragoman check 'select 1' --dialect sqlite
@@ -96,7 +97,7 @@ class Judge:
         try:
             return self.verdict(json.loads(line))
         except (ValueError, RecursionError):
-            return _refusal(ParameterError('This line is not JSON; send {"dialect": "sqlite", "sql": "select 1"}.'))
+            return _refusal(ParameterError("This line is not JSON.", suggestion=_LINE))
 
     def verdict(self, asked: Any) -> dict[str, Any]:
         """Return `{"allow", "code", "reason"}`; never raises."""
@@ -113,12 +114,12 @@ class Judge:
         from dragoman.validators import check_text
 
         if not is_mapping(asked):
-            raise ParameterError("A line is an object with dialect and sql.")
+            raise ParameterError("The line is not an object.", suggestion=_LINE)
         dialect, sql = asked.get("dialect", self._default), asked.get("sql")
         if not isinstance(dialect, str):
-            raise ParameterError("dialect is missing or not a text.")
+            raise ParameterError("dialect is missing or not a text.", suggestion=_LINE)
         if not isinstance(sql, str):
-            raise ParameterError("sql is missing or not a text.")
+            raise ParameterError("sql is missing or not a text.", suggestion=_LINE)
         check_text(self._plugins.load(dialect).dialect, sql)
 
 
