@@ -46,6 +46,8 @@ def test_the_version_has_a_short_option(dragoman: Dragoman) -> None:
         (("query", "shop", "x", "--lmit", "3"), "Did you mean --limit?"),
         (("query", "shop", "x", "--tmeout=3"), "Did you mean --timeout?"),
         (("query", "--lmit", "3"), "Did you mean --limit?"),
+        (("databases", "sqlite:///shop.db"), "Did you mean --url sqlite:///shop.db?"),
+        (("may", "ann", "shop", "select 1", "sqlite:///shop.db"), "Did you mean --url sqlite:///shop.db?"),
         (("query", "shop", "x", "--format", "jsno"), "Did you mean json?"),
         (("config", "shwo"), "Did you mean show?"),
         (("config", "init", "--froce"), "Did you mean --force?"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import sys
 from collections.abc import Mapping, Sequence
@@ -77,12 +78,18 @@ class Parser(argparse.ArgumentParser):
         if choice := _CHOICE.search(message):
             near = nearest(choice[1], re.findall(r"[\w-]+", choice[2]), 2)
         elif unknown := _UNKNOWN.search(message):
-            near = self._near_options(unknown[1].split())
+            words = unknown[1].split()
+            near = self._near_options(words) or self._as_urls(words)
         elif message.startswith(_MISSING):  # a misspelled option takes the next word as its argument
             near = self._near_options([word for word in self._given if word.startswith("--")])
         else:
             return ""
         return f"\nDid you mean {' or '.join(near)}?" if near else ""
+
+    def _as_urls(self, words: Sequence[str]) -> list[str]:
+        """Return the option that takes a database, for a command that was given one in place of an argument."""
+        given = [word for word in words[:1] if "://" in word or os.path.isfile(word)]  # pathlib is slow to import
+        return [f"--url {word}" for word in given if "--url" in self.options()]
 
     def _near_options(self, words: Sequence[str]) -> list[str]:
         """Return the options similar to unknown ones among the words."""
