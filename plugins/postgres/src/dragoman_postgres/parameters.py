@@ -117,7 +117,7 @@ class Parameters:
         count = len(self.encoders)
         if len(values) != count:
             raise ParameterError(
-                f"The statement has {count} parameters; {len(values)} values came.",
+                f"Values needed by the statement: {count}; given: {len(values)}.",
                 suggestion="Give one value for each of $1, $2, ... in order.",
             )
         if values and (self.searching or _SEARCHING.search(statement)):

@@ -57,7 +57,7 @@ def execution(statement: str, values: Sequence[Any], types: Sequence[str] | None
         types = [UNKNOWN] * len(values)
     if len(values) != len(types):
         raise ParameterError(
-            f"The statement has {len(types)} parameters; {len(values)} values came.",
+            f"Values needed by the statement: {len(types)}; given: {len(values)}.",
             suggestion="Give one value for each ? in order.",
         )
     literals = [_spell(*each) for each in zip(range(1, len(values) + 1), values, types, strict=True)]
