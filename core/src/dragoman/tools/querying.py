@@ -174,7 +174,7 @@ def _plan_facts(plan: Plan, max_bytes: int) -> dict[str, Any]:
     numbers = {
         "estimated_cost": plan.estimated_cost,
         "estimated_rows": plan.estimated_rows,
-        "actual_time_ms": plan.actual_time_ms,
+        "actual_time_ms": None if plan.actual_time_ms is None else round(plan.actual_time_ms, 3),
     }
     facts: dict[str, Any] = {"format": plan.format, "warnings": _first(plan.warnings, max_bytes // 4)}
     facts |= {key: value for key, value in numbers.items() if value is not None}
