@@ -26,7 +26,7 @@ _PROGRAM = re.compile(r"dragoman(\.exe)?")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     parser.epilog = EXAMPLES
-    parser.add_argument("pid", type=_number, help="the process id of `dragoman serve`")
+    parser.add_argument("pid", metavar="PID", type=_number, help="the process id of `dragoman serve`")
     add_source_arguments(parser)
 
 
