@@ -71,7 +71,9 @@ async def keep_query(call: ToolCall) -> Body:
         "bytes": kept.pages.size,
         "expires": round(call.gateway.kept.expires_in(kept)),
     }
-    return Body(body.facts, _meta((time.perf_counter() - began) * 1000, hash_statement(call["sql"])))
+    elapsed = (time.perf_counter() - began) * 1000
+    body.meta.update({"dragoman/elapsed_ms": round(elapsed, 2), "dragoman/query_hash": hash_statement(call["sql"])})
+    return body
 
 
 def point_elsewhere(error: DragomanError, call: ToolCall) -> DragomanError:
@@ -135,12 +137,9 @@ def rows_body(result: Result) -> Body:
         facts["notices"] = list(result.notices)
     if result.sql is not None:
         facts["sql"] = result.sql
-    # A page of a kept result ran no statement.
-    return Body(facts, _meta(result.elapsed_ms, result.query_hash) if result.query_hash else {})
-
-
-def _meta(elapsed_ms: float, query_hash: str) -> dict[str, Any]:
-    return {"dragoman/elapsed_ms": round(elapsed_ms, 2), "dragoman/query_hash": query_hash}
+    if not result.query_hash:  # a page of a kept result ran no statement
+        return Body(facts)
+    return Body(facts, {"dragoman/elapsed_ms": round(result.elapsed_ms, 2), "dragoman/query_hash": result.query_hash})
 
 
 def truncation_facts(cut: Truncation) -> dict[str, Any]:
