@@ -202,6 +202,9 @@ _WORDS = {
     "describe_table": "`dragoman describe DATABASE TABLE`",
     "list_schemas": "`dragoman describe DATABASE`",
     "search_catalog": "`dragoman describe DATABASE`",
+    "execute_query": "`dragoman query`",
+    "find_join_path": "`dragoman describe DATABASE TABLE`",
+    "list_queries": "`dragoman queries list`",
 }
 _TOOL_WORD = re.compile("|".join(re.escape(word) + (r"\b" if word[-1].isalpha() else "") for word in _WORDS))
 
