@@ -331,6 +331,7 @@ async def test_what_the_database_cannot_compile_stops_the_start(shop, before, af
         async with Gateway.open(load(shop / "dragoman.toml", environ={}, folder=shop)):
             pass
     assert told in str(error.value)
+    assert "describe_table" not in str(error.value), "a tool of agents, told to an administrator"
 
 
 async def test_a_view_shows_what_it_shows_only_when_it_is_named(opened):

@@ -11,7 +11,7 @@ from dragoman.catalog import Snapshot
 from dragoman.catalog.granted import FindSources, sources_of
 from dragoman.cooperative import without_blocking
 from dragoman.dialect import Dialect
-from dragoman.errors import DragomanError
+from dragoman.errors import ColumnNotFound, DragomanError
 from dragoman.gateway.confining import UNFIT, Confiner, Prepare
 from dragoman.model import ConfinedRelation, Database, Relation, Table
 
@@ -20,6 +20,7 @@ TOGETHER = 16
 _ONE_ROW = (
     "Leave out aggregates, window functions and functions that return sets; a filter may have them in a subquery."
 )
+_NO_COLUMN = "Give the relations that have no such column a grant of their own."
 
 
 Found = Mapping[ConfinedRelation, Sequence[str]]
@@ -110,7 +111,10 @@ async def _explain(
     """Return why a part does not compile, and the remedy."""
     wrong, why = await _find_of_rows(part, confiner, prepare), error.message.removesuffix(".")
     if wrong is None:
-        return f"the filter or a mask does not match {part.relation}: {why}", error.suggestion
+        # An administrator reads it, who has other ways to see columns than the tools that the error names.
+        near = error.suggestion if error.suggestion.startswith("Did you mean") else ""
+        remedy = f"{near} {_NO_COLUMN}".strip() if isinstance(error, ColumnNotFound) else error.suggestion
+        return f"the filter or a mask does not match {part.relation}: {why}", remedy
     return f"the {wrong} must be an expression of one row of {part.relation}: {why}", _ONE_ROW
 
 
