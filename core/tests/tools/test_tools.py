@@ -238,6 +238,13 @@ async def test_a_limit_above_the_ceiling_is_lowered_and_said(database, open_tool
         answer = await ask(toolbox, "execute_query", sql="SELECT id FROM orders", limit=5000)
     assert (answer["row_count"], answer["truncated"]["limit"]) == (2, 2)
     assert "lowered to 2" in answer["notices"][0]
+    assert "Ask for more" not in answer["truncated"]["hint"]
+
+
+async def test_a_cut_below_the_ceiling_says_how_to_ask_for_more(database, open_toolbox, scripts, ask):
+    async with open_toolbox(database("shop", scripts["shop"], max_rows=2)) as toolbox:
+        answer = await ask(toolbox, "execute_query", sql="SELECT id FROM orders", limit=1)
+    assert answer["truncated"]["hint"].startswith("Ask for more with `limit`")
 
 
 async def test_a_timeout_beyond_all_numbers_is_lowered_too(shop, ask):

@@ -48,6 +48,7 @@ _TELL = "Tell the owner of the database, or read other relations."
 _NO_PLAN = (
     "The query reads tables of which you may see only a part. The database compiles it, but its plan is not shown."
 )
+_MOST_ROWS = "No answer has more rows. Ask for less with WHERE, LIMIT or an aggregate."
 _ROLES = "your roles allow"
 _QUESTIONS = "the configuration allows"
 Put = Callable[[Encoded], Awaitable[None]]
@@ -179,6 +180,9 @@ class Query:
             return self._part(collector, await self._explain(error, "open"))
         if not opened.health.ready:
             opened.health.saw(None)
+        cut = found.truncated
+        if cut is not None and cut.reason == "rows" and cut.limit >= opened.config.max_rows:
+            found = replace(found, truncated=replace(cut, hint=_MOST_ROWS))
         return self._mask(found) if opened.places.narrowed else found
 
     async def _read(self, collector: Collector) -> Collected:
