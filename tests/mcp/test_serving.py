@@ -3,6 +3,7 @@
 import asyncio
 import json
 import signal
+import socket
 import sqlite3
 import subprocess
 import sys
@@ -13,6 +14,8 @@ from typing import Any
 
 import httpx2
 import pytest
+from dragoman.errors import ConfigurationError
+from dragoman.mcp.http import listen
 
 ENDLESS = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x+1 FROM c) SELECT count(*) FROM c"
 COUNT = "SELECT count(*) AS n FROM orders"
@@ -201,6 +204,14 @@ async def test_stopping_http_ends_queries_and_workers(http: tuple[Any, str]) -> 
         assert await peer.ended(30) == 0
         await until(lambda: not below.keys() & alive(), 30)
         assert "QUERY_CANCELLED" in (await asked).text
+
+
+def test_an_address_that_is_in_use_is_told_once() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(ConfigurationError) as error:
+            listen("127.0.0.1", port)
+    assert error.value.message.count(str(port)) == 1
 
 
 async def test_readiness_names_the_databases(http: tuple[Any, str]) -> None:

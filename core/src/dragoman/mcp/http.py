@@ -196,8 +196,9 @@ def listen(host: str, port: int) -> socket.socket:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         listener = socket.create_server((str(address[0]), port), family=family, backlog=_BACKLOG)
     except OSError as error:
+        why, *_ = str(error.strerror).split(" (while ")  # Python adds the address once more
         raise ConfigurationError(
-            f"server.host, server.port: cannot listen on {host}:{port} ({error.strerror})",
+            f"server.host, server.port: cannot listen on {host}:{port} ({why})",
             suggestion="Choose another port with --port, or stop what uses this one.",
         ) from None
     # create_server leaves the protocol at 0, and asyncio sets TCP_NODELAY only if it is TCP. Otherwise an answer in two
