@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from dragoman.cli.common import in_our_words
 from dragoman.tools.reference import TOOLSETS
-from dragoman.tools.registry import STANDARD
+from dragoman.tools.standard import SPECS
 
 SOURCES = Path(__file__).parents[3]
 ONLY_FOR_TOOLS = {
@@ -63,5 +63,5 @@ def test_hints_are_found():
 
 @pytest.mark.parametrize("hint", HINTS)
 def test_no_hint_at_the_command_line_names_a_tool(hint):
-    names = {tool.name for tool in (*STANDARD, *(tool for each in TOOLSETS.values() for tool in each))} - ONLY_FOR_TOOLS
+    names = {tool.name for tool in (*SPECS, *(tool for each in TOOLSETS.values() for tool in each))} - ONLY_FOR_TOOLS
     assert not names.intersection(re.findall(r"\w+", in_our_words(hint)))
