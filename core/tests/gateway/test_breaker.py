@@ -1,6 +1,6 @@
 """A database that cannot be reached is not tried by every caller."""
 
-from contextvars import Context, copy_context
+import asyncio
 
 import pytest
 from dragoman import ConnectionFailed
@@ -16,99 +16,106 @@ class Clock:
         return self.now
 
 
-def broken(clock):
-    breaker = Breaker("shop", clock)
+class Probe:
+    """Answers what it is told to, once `answered` is set."""
+
+    def __init__(self, *, down):
+        self.down = down
+        self.asked = 0
+        self.answered = asyncio.Event()
+        self.answered.set()
+
+    async def __call__(self):
+        self.asked += 1
+        await self.answered.wait()
+        return self.down
+
+
+async def broken(clock, probe):
+    breaker = Breaker("shop", probe, clock)
     for _ in range(FAILURES):
-        breaker.check()
+        await breaker.check()
         breaker.fail(ConnectionFailed("down"))
     return breaker
 
 
-def test_after_some_failures_callers_are_answered_at_once_with_the_seconds_to_wait():
-    clock = Clock()
-    breaker = broken(clock)
+async def test_after_some_failures_callers_are_answered_at_once_with_the_seconds_to_wait():
+    clock, probe = Clock(), Probe(down=False)
+    breaker = await broken(clock, probe)
     clock.now += 4
     with pytest.raises(ConnectionFailed) as refused:
-        breaker.check()
+        await breaker.check()
     assert refused.value.context == {"retry_after": PAUSE - 4}
     assert "in 6 seconds" in refused.value.suggestion
+    assert not probe.asked
 
 
-def test_after_the_pause_one_call_tries_for_all():
-    clock = Clock()
-    breaker = broken(clock)
+async def test_after_the_pause_one_call_waits_for_the_probe_and_the_others_fail_at_once():
+    clock, probe = Clock(), Probe(down=False)
+    breaker = await broken(clock, probe)
     clock.now += PAUSE
-    breaker.check()
+    probe.answered.clear()
+    first = asyncio.create_task(breaker.check())
+    await asyncio.sleep(0)
     with pytest.raises(ConnectionFailed):
-        of_another_call(breaker)
-    breaker.reset()
-    for _ in range(FAILURES - 1):
-        breaker.check()
-        breaker.fail(ConnectionFailed("down"))
-    breaker.check()
+        await breaker.check()
+    probe.answered.set()
+    await first
+    await breaker.check()
+    assert probe.asked == 1
 
 
-def of_another_call(breaker):
-    Context().run(breaker.check)
-
-
-def test_the_call_that_tries_may_ask_in_each_layer_it_goes_through():
-    clock = Clock()
-    breaker = broken(clock)
+async def test_a_call_that_ends_before_it_reaches_the_database_keeps_nobody_else_from_it():
+    clock, probe = Clock(), Probe(down=False)
+    breaker = await broken(clock, probe)
     clock.now += PAUSE
-    breaker.check()
-    breaker.check()
-    copy_context().run(breaker.check)
-    with pytest.raises(ConnectionFailed):
-        of_another_call(breaker)
+    await breaker.check()  # this call is refused by the gate, and tells nothing
+    await breaker.check()
 
 
-@pytest.mark.parametrize("end", ["fail", "reset"])
-def test_a_trial_that_is_over_lets_nothing_more_through(end):
-    clock = Clock()
-    breaker = broken(clock)
+async def test_a_probe_that_cannot_reach_it_leaves_it_open():
+    clock, probe = Clock(), Probe(down=True)
+    breaker = await broken(clock, probe)
     clock.now += PAUSE
-    breaker.check()
-    if end == "reset":
-        breaker.reset()
-        for _ in range(FAILURES - 1):
-            breaker.fail(ConnectionFailed("down"))
+    for _ in range(2):
+        with pytest.raises(ConnectionFailed):
+            await breaker.check()
+    assert probe.asked == 1
+    clock.now += PAUSE
+    probe.down = False
+    await breaker.check()
+
+
+async def test_after_a_probe_that_told_little_one_failure_opens_it_again():
+    clock, probe = Clock(), Probe(down=False)
+    breaker = await broken(clock, probe)
+    clock.now += PAUSE
+    await breaker.check()
     breaker.fail(ConnectionFailed("down"))
     with pytest.raises(ConnectionFailed):
-        breaker.check()
+        await breaker.check()
 
 
-def test_a_trial_that_fails_opens_it_again():
-    clock = Clock()
-    breaker = broken(clock)
-    clock.now += PAUSE
-    breaker.check()
-    breaker.fail(ConnectionFailed("down"))
-    clock.now += PAUSE - 1
-    with pytest.raises(ConnectionFailed):
-        breaker.check()
-
-
-def test_an_error_that_two_layers_tell_of_counts_once():
-    breaker = Breaker("shop", Clock())
+async def test_an_error_that_two_layers_tell_of_counts_once():
+    breaker = Breaker("shop", Probe(down=True), Clock())
     for _ in range(FAILURES - 1):
         error = ConnectionFailed("down")
         breaker.fail(error)
         breaker.fail(error)
-    breaker.check()
+    await breaker.check()
 
 
 async def _never() -> str:
     raise AssertionError("nobody asks")
 
 
-def test_a_connection_that_breaks_under_a_statement_counts_for_nothing():
-    breaker = Breaker("shop")
+async def test_a_connection_that_breaks_under_a_statement_counts_for_nothing():
+    breaker = Breaker("shop", Probe(down=True))
     health = Health(_never, lambda: None, breaker)
     health.saw(None)
     for _ in range(FAILURES):
         error = ConnectionFailed("broke")
         error.reached = True
         health.saw(error)
-    breaker.check()
+    await breaker.check()
     assert health.ready

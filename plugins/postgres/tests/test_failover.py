@@ -7,7 +7,8 @@ import shutil
 import anyio
 import asyncpg
 import pytest
-from dragoman import ConnectionFailed
+from dragoman import ConnectionFailed, DragomanError, Gateway
+from dragoman.gateway import breaker
 from dragoman.testing.asking import failure_of, value_of
 from dragoman_postgres.executor import PostgresExecutor
 from dragoman_postgres.testing import Server, installations
@@ -118,3 +119,32 @@ async def test_what_is_written_is_read_from_the_standby(primary, standby):
         await connection.close()
     assert await value_of(executor, "SELECT n FROM written") == 7
     await executor.aclose()
+
+
+def of_a_caller(gateway, sql):
+    """Ask as a call of its own."""
+    return asyncio.create_task(gateway.query("postgres", sql))
+
+
+REFUSED = {"refused": "DELETE FROM t", "failed": "SELECT 1 / 0"}
+
+
+@pytest.mark.parametrize("sql", REFUSED.values(), ids=REFUSED)
+async def test_a_statement_that_does_not_answer_keeps_no_other_caller_from_a_server_that_is_back(
+    primary, monkeypatch, sql
+):
+    monkeypatch.setattr(breaker, "PAUSE", 0.3)
+    async with Gateway.open([primary.configure("postgres", host=str(primary.folder))]) as gateway:
+        primary.halt()
+        for _ in range(breaker.FAILURES):
+            with pytest.raises(ConnectionFailed):
+                await gateway.query("postgres", "SELECT 1")
+        primary.resume()
+        with anyio.fail_after(20):
+            while True:
+                with pytest.raises(DragomanError) as failed:
+                    await of_a_caller(gateway, sql)
+                if not isinstance(failed.value, ConnectionFailed):
+                    break
+                await asyncio.sleep(0.02)
+        assert [*(await of_a_caller(gateway, "SELECT 1")).rows] == [[1]]

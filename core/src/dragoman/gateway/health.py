@@ -32,6 +32,7 @@ class Health:
         self.breaker = breaker
         self.ready = False
         self._known = Status()
+        self._down = False
         self._probe: asyncio.Task[None] | None = None
 
     @property
@@ -69,12 +70,20 @@ class Health:
                 return replace(self._known, state="unknown")
         return self._known
 
+    async def find_down(self, wait: float) -> bool:
+        """Ask it, and return whether it cannot be reached, or has not answered within `wait` seconds."""
+        self._down = True
+        await self.status(wait)
+        return self._down
+
     async def _ask(self) -> None:
         try:
             version = await self._version()
         except DragomanError as error:
+            self._down = isinstance(error, ConnectionFailed)
             self._note(replace(self._known, state="unreachable", error=error.message))
         else:
+            self._down = False
             self._note(Status("ready", version))
         finally:
             self._probe = None

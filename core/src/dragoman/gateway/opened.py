@@ -29,7 +29,7 @@ from dragoman.cooperative import without_blocking
 from dragoman.dialect import Dialect, Executor, Inspector, Report, Validator
 from dragoman.errors import DragomanError, ParameterError
 from dragoman.gateway.behind_views import ForeignTables, StoredFunctions
-from dragoman.gateway.breaker import Breaker
+from dragoman.gateway.breaker import PAUSE, Breaker
 from dragoman.gateway.calls import Limiter
 from dragoman.gateway.checks import OwnChecks
 from dragoman.gateway.confining import Confiner
@@ -157,7 +157,7 @@ class OpenDatabase:
         self._owned = parts.owned
         self._described = meaning
         self.source = Source(plugins, self.config)
-        self._breaker = Breaker(database.name)
+        self._breaker = Breaker(database.name, self._find_down)
         self._grants = grants
         self._serve(parts, None if self.delegation else state)
         self.fit = self.fitting(grants)
@@ -206,7 +206,8 @@ class OpenDatabase:
         if face is None:
             face = copy.copy(self)
             face.config = replace(self.config, acting=acting)
-            face._breaker = Breaker(self.config.name)  # whom the server refuses keeps nobody else from it
+            # whom the server refuses keeps nobody else from it
+            face._breaker = Breaker(self.config.name, face._find_down)
             parts = self._plugins.open(face.config, self._own_executor)
             face._owned = [each for each in parts.owned if isinstance(each, Inspector)]
             face._serve(parts, None)
@@ -231,6 +232,9 @@ class OpenDatabase:
         if self.delegation is None or self.config.acting is None:
             return None
         return self.delegation.complete(self.config.acting, principal)
+
+    async def _find_down(self) -> bool:
+        return await self.health.find_down(PAUSE)
 
     def _guard(self, inspector: Inspector) -> GuardedInspector:
         return GuardedInspector(inspector, self.config, self.work, self.source, self._breaker)
