@@ -229,6 +229,46 @@ async def test_a_statement_prepared_before_its_table_changed_is_prepared_anew(ex
     assert isinstance(await failure_of(executor, "SELECT a FROM altered"), TableNotFound)
 
 
+TURNS = (
+    ("integer", "1", 1, "integer"),
+    ("numeric(10,2)", "1", "1.00", "numeric(10,2)"),
+    ("integer", "1", 1, "integer"),
+    ("numeric(12,4)", "1", "1.0000", "numeric(12,4)"),
+    ("numeric(12,6)", "1", "1.000000", "numeric(12,6)"),
+    ("text", "'{\"a\": 1}'", '{"a": 1}', "text"),
+    ("jsonb", "'{\"a\": 1}'", {"a": 1}, "jsonb"),
+    ("text", "'{\"a\": 1}'", '{"a": 1}', "text"),
+    ("timestamptz", "'2026-01-02 03:04:05+00'", "2026-01-02 03:04:05+00", "timestamptz"),
+    ("date", "'2026-01-02'", "2026-01-02", "date"),
+    ("integer[]", "'{1,2}'", [1, 2], "integer[]"),
+    ("text[]", "'{1,2}'", ["1", "2"], "text[]"),
+    ("boolean", "'t'", True, "boolean"),
+    ("bytea", "'\\x01'", "AQ==", "bytea"),
+    ("money", "'2'", "$2.00", "money"),
+    ("double precision", "1", 1.0, "double precision"),
+)
+"""Types of a column, one after the other: what it stores, and what is answered."""
+
+
+@pytest.mark.parametrize("most", [100_000, 100_000_000])
+async def test_whatever_type_a_column_turns_into_the_next_answer_has_it(server, database_name, admin, most):
+    executor = PostgresExecutor(server.configure(database_name, pool_size=1))
+    try:
+        for type_name, stored, value, told in TURNS + TURNS[::-1]:
+            await admin.execute(
+                f"CREATE TABLE IF NOT EXISTS turned (a integer); TRUNCATE turned;"
+                f"ALTER TABLE turned ALTER a TYPE {type_name} USING NULL; INSERT INTO turned VALUES ({stored})"
+            )
+            for sql in ("SELECT a FROM turned", "SELECT a, a AS b FROM (SELECT * FROM turned) AS t"):
+                for _ in range(2):
+                    columns, rows = await ask(executor, sql, max_bytes=most)
+                    assert [column.type for column in columns] == [told] * len(columns)
+                    assert rows == [[value] * len(columns)]
+    finally:
+        await admin.execute("DROP TABLE IF EXISTS turned")
+        await executor.aclose()
+
+
 async def test_a_type_keeps_its_name_when_it_is_asked_for_anew_meanwhile(server, database_name):
     # What is known of types is let go while a statement is compiled: its own types stay known to it.
     executor = PostgresExecutor(server.configure(database_name, catalog_ttl=0.0))

@@ -296,6 +296,40 @@ async def test_values_of_altered_types_are_read_anew(executor, admin):
     assert await value_of(executor, "SELECT c FROM uses") == {"a": 1, "b": None}
 
 
+RENAMES = (
+    ("ALTER TYPE swapped RENAME ATTRIBUTE a TO b", {"b": 1, "c": 2}),
+    ("ALTER TYPE swapped RENAME ATTRIBUTE c TO a", {"b": 1, "a": 2}),
+    ("ALTER TYPE swapped DROP ATTRIBUTE a, ADD ATTRIBUTE d integer", {"b": 1, "d": None}),
+)
+WITH_FIELDS = {
+    "SELECT s FROM swaps": lambda fields: fields,
+    "SELECT ARRAY[s] FROM swaps": lambda fields: [fields],
+    "SELECT ROW(1, s) FROM swaps": lambda fields: [1, fields],
+    "SELECT ROW(ARRAY[s]) FROM swaps": lambda fields: [[fields]],
+    "SELECT swaps FROM swaps": lambda fields: {"s": fields},
+}
+
+
+@pytest.mark.parametrize("most", [100_000, 100_000_000])
+async def test_values_never_stand_under_the_former_name_of_a_field(server, database_name, admin, most):
+    await admin.execute(
+        "CREATE TYPE swapped AS (a integer, c integer); CREATE TABLE swaps (s swapped);"
+        "INSERT INTO swaps VALUES ((1, 2))"
+    )
+    try:
+        async with Gateway.open([server.configure(database_name, pool_size=1)]) as gateway:
+            for change, fields in (("SELECT 1", {"a": 1, "c": 2}), *RENAMES):
+                await admin.execute(change)
+                for sql, wanted in WITH_FIELDS.items():
+                    for _ in range(2):
+                        assert (await gateway.query(None, sql, max_bytes=most)).rows == [[wanted(fields)]]
+            await admin.execute("ALTER TABLE swaps RENAME s TO t")
+            found = await gateway.query(None, "SELECT swaps FROM swaps", max_bytes=most)
+            assert found.rows == [[{"t": RENAMES[-1][1]}]]
+    finally:
+        await admin.execute("DROP TABLE swaps; DROP TYPE swapped")
+
+
 ROWS = {
     "SELECT ROW(1, ARRAY[2, 3])": [[1, [2, 3]]],
     "SELECT ARRAY[ROW(ROW(ARRAY[ROW(1, 'a')::pair]))]": [[[[[{"a": 1, "b": "a"}]]]]],

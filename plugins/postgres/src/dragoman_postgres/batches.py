@@ -11,7 +11,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final
 
-_COMPLETE, _CLOSED = b"C3"
+_COMPLETE, _CLOSED, _COLUMNS = b"C3T"
 SYNC: Final = struct.pack("!cI", b"S", 4)
 """Ends a batch."""
 _BIND, _EXECUTE = struct.pack("!cI8x", b"B", 12), struct.pack("!cI5x", b"E", 9)
@@ -38,7 +38,15 @@ class Batch:
     @classmethod
     def closing(cls, names: Collection[str]) -> Batch:
         """Return the commands that let the server forget prepared statements, without an end, as above."""
-        return cls(b"".join(map(_close, names)), len(names), _CLOSED)
+        return cls(b"".join(_name(b"C", name) for name in names), len(names), _CLOSED)
+
+    @classmethod
+    def describing(cls, name: str) -> Batch:
+        """Return the question for the columns of a prepared statement, without an end, as above.
+
+        It fails if they have changed since the statement was prepared.
+        """
+        return cls(_name(b"D", name), 1, _COLUMNS)
 
 
 def _message(command: str) -> bytes:
@@ -47,8 +55,8 @@ def _message(command: str) -> bytes:
     return b"P" + struct.pack("!I", len(body) + 4) + body + _BIND + _EXECUTE
 
 
-def _close(name: str) -> bytes:
-    return b"C" + struct.pack("!I", len(name.encode()) + 6) + b"S" + name.encode() + b"\0"
+def _name(kind: bytes, name: str) -> bytes:
+    return kind + struct.pack("!I", len(name.encode()) + 6) + b"S" + name.encode() + b"\0"
 
 
 ROLLBACK: Final = Batch.of("ROLLBACK")

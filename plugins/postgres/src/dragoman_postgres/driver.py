@@ -43,8 +43,8 @@ _TERMINATE = b"X\0\0\0\4"
 _HEAD = struct.Struct("!BI")
 _TOLD = (ord("E"), ord("N"))
 _ERROR = ord("E")
-_ANSWERS = frozenset(b"123C")
-"""The kinds of messages that answer a command: parsed, bound, closed, complete."""
+_ANSWERS = frozenset(b"123CtT")
+"""The kinds of messages that answer a command: parsed, bound, closed, complete, its parameters, its columns."""
 # A peer that has vanished without a word is noticed within half a minute.
 _KEEPALIVE = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 4}
 

@@ -31,12 +31,13 @@ from dragoman import (
 )
 
 from dragoman_postgres import plans
+from dragoman_postgres.batches import Batch
 from dragoman_postgres.deadline import Deadline
 from dragoman_postgres.driver import OURS, Statement, TooMuch
 from dragoman_postgres.failures import Stale, Unreadable, raise_translated, translate_errors
 from dragoman_postgres.parameters import Parameters, teach
 from dragoman_postgres.pool import Connections, Session
-from dragoman_postgres.types import NATIVE, SCALARS, Types
+from dragoman_postgres.types import AS_IT_IS, NATIVE, SCALARS, Types
 from dragoman_postgres.values import (
     ROWS_AT_ONCE,
     Convert,
@@ -75,11 +76,15 @@ These are the text, the limits of rows and bytes, and the role.
 class Prepared:
     """A prepared statement, how its columns arrive and how its parameters are sent.
 
+    `plain`: the statement as it was before columns were converted to texts. A conversion hides that a column has
+    another type now; the server tells it of this one. None: nothing is converted.
+
     `unlearned`: types that its rows turn out to have, and that are to be learned. `learned`: those that were. `until`:
     the time until which all of that holds.
     """
 
     statement: Statement
+    plain: Statement | None
     wrapped: Wrapped
     columns: tuple[Column, ...]
     converters: dict[int, Convert]
@@ -209,6 +214,7 @@ class PostgresExecutor(Executor):
     async def _start(self, session: Session, request: Request) -> tuple[RowStream, Batches]:
         prepared = await self._get_prepared(session, request)
         prepared.notices.clear()
+        prepared.learned.clear()
         notices: list[str] = []
         arguments: list[Any] = []
         if request.parameters or prepared.parameters.encoders:
@@ -217,6 +223,8 @@ class PostgresExecutor(Executor):
             batches = self._pieces(session, prepared, arguments, request, notices)
         else:
             self._connections.begin_ahead(session, end=True)
+            if prepared.plain is not None and not session.compiled:  # it was kept: are its columns the same?
+                session.connection.send_with_next(Batch.describing(prepared.plain.get_name()))
             # Where the server counts the bytes itself, it stops long before.
             most = (1 if prepared.wrapped.most_bytes is None else 3) * SLACK * request.limits.max_bytes
             deadline = Deadline(time.monotonic() + NEAR * request.limits.timeout)
@@ -292,7 +300,8 @@ class PostgresExecutor(Executor):
         self._connections.begin_ahead(session)
         prepared = await self._prepare(session, request)
         session.compiled = True
-        if not self._pooled:
+        # Answers in pieces cannot be begun anew, and are long: what would be stale is not kept for them.
+        if not self._pooled and request.limits.max_bytes <= LARGE and prepared.until > time.monotonic():
             session.prepared[key] = prepared
             if len(session.prepared) > REMEMBERED:
                 session.prepared.popitem(last=False)
@@ -303,20 +312,25 @@ class PostgresExecutor(Executor):
         lead = request.confinement.lead if request.confinement else 0
         first = wrap(request.statement, request.limits, lead=lead)
         statement, attributes, modifiers = await self._describe(session, first, request)
+        plain = statement
         types = self._types
         with translate_errors(self._name):
             await types.learn(session.connection, (a.type.oid for a in attributes if a.type.oid not in SCALARS))
             await types.spell(session.connection, zip((a.type.oid for a in attributes), modifiers, strict=True))
             parameters = await self._parameters(session, statement)
+        used = [a.type.oid for a in attributes] + [parameter.oid for parameter in plain.get_parameters()]
+        fields = any(map(types.has_fields, used))  # they may be renamed, which nothing tells a kept statement
         notices: dict[str, None] = {}
         unlearned, learned = set[int](), set[int]()
         scalars = tuple(types.scalar(attribute.type.oid) for attribute in attributes)
         picked = [Picked(attribute.name, scalar) for attribute, scalar in zip(attributes, scalars, strict=True)]
         wrapped = wrap(request.statement, request.limits, picked, count_bytes=self._key(request)[1], lead=lead)
+        is_converted = wrapped.most_bytes is not None or any(scalar.pick != AS_IT_IS for scalar in scalars)
         if wrapped.text != first.text or parameters.unknown:
             statement, _ = await self._parse(session, wrapped, request, parameters.unknown)
         return Prepared(
             statement=statement,
+            plain=plain if is_converted else None,
             wrapped=wrapped,
             columns=tuple(
                 Column(a.name, types.type_name(a.type.oid, modifier, a.type.name), scalar.kind)
@@ -336,7 +350,7 @@ class PostgresExecutor(Executor):
             unlearned=unlearned,
             learned=learned,
             parameters=parameters,
-            until=types.until,
+            until=0.0 if fields else types.until,
         )
 
     async def _describe(

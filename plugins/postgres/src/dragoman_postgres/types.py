@@ -177,17 +177,26 @@ class Types:
         return oid in SCALARS or oid in self._fresh
 
     async def learn(self, connection: Connection, oids: Iterable[int]) -> None:
-        """Ask the catalog for unknown types among `oids`, and for all types they consist of."""
+        """Ask the catalog for unknown types among `oids`, and for all types they consist of.
+
+        Those with fields are asked for each time: a field may get another name, and the values do not show it.
+        """
         if self.until < time.monotonic():
             self.forget()
+        asked: set[int] = set()
         missing = [oid for oid in set(oids) if oid not in self._fresh]
         while missing:
             rows = await connection.fetch(_KNOWN, missing)
             self._known |= dict.fromkeys(missing, Type("unknown"))
             self._known |= {row["oid"]: _type(row) for row in rows}
-            self._fresh.update(missing)
+            asked.update(missing)
             parts = {oid for row in rows for oid in row["parts"] or ()}
-            missing = [oid for oid in parts if oid not in self._fresh]
+            missing = [oid for oid in parts if oid not in self._fresh | asked]
+        self._fresh.update(oid for oid in asked if not self.has_fields(oid))
+
+    def has_fields(self, oid: int) -> bool:
+        """Return whether values of this type hold fields with names."""
+        return self[oid].form == "composite" or any(map(self.has_fields, self[oid].of))
 
     async def spell(self, connection: Connection, used: Iterable[tuple[int, int]]) -> None:
         """Ask the server for the spelling of types with modifiers, such as numeric(12,2), if it is unknown."""
