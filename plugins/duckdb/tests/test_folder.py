@@ -7,7 +7,18 @@ import sys
 
 import duckdb
 import pytest
-from dragoman import Database, DragomanError, Gateway, PermissionDenied, QueryError, Request, TableNotFound, UnsafeSql
+from dragoman import (
+    ConnectionFailed,
+    Database,
+    DragomanError,
+    Gateway,
+    PermissionDenied,
+    QueryError,
+    Request,
+    TableNotFound,
+    UnsafeSql,
+)
+from dragoman.gateway.breaker import FAILURES
 from dragoman.workers import Worker
 from dragoman_duckdb.executor import DuckDBExecutor
 
@@ -89,6 +100,20 @@ async def test_a_file_that_is_damaged_while_it_is_served_is_an_error_without_its
             await gateway.query(None, "SELECT sum(r) FROM long")
     assert caught.value.code == code
     assert str(lake.folder) not in f"{caught.value.message} {caught.value.suggestion}"
+
+
+async def test_a_damaged_file_keeps_nobody_from_the_others(lake):
+    file = lake.folder / "lake" / "long.parquet"
+    duckdb.sql(f"COPY (SELECT r, md5(r::VARCHAR) AS t FROM range(50000) t(r)) TO '{file}'")
+    with file.open("r+b") as opened:
+        opened.seek(100)
+        opened.write(b"\xff" * 1_900)
+    async with Gateway.open([lake]) as gateway:
+        for _ in range(2 * FAILURES):
+            with pytest.raises(ConnectionFailed, match="its file cannot be read"):
+                await gateway.query(None, "SELECT sum(r) FROM long")
+            assert gateway.database().health.known.state != "unreachable"
+        assert (await gateway.query(None, "SELECT count(*) FROM orders")).rows == [[3]]
 
 
 async def test_a_file_that_comes_or_goes_is_seen_by_the_next_query(lake):

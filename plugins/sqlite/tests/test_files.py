@@ -10,8 +10,9 @@ from contextlib import closing
 
 import apsw
 import pytest
-from dragoman import ConnectionFailed, DragomanError, QueryError, TableNotFound
+from dragoman import ConnectionFailed, DragomanError, Gateway, QueryError, TableNotFound
 from dragoman.errors import NotFound
+from dragoman.gateway.breaker import FAILURES
 from dragoman_sqlite.inspector import SQLiteInspector
 from dragoman_sqlite.worker.failures import describe_failure
 
@@ -301,3 +302,16 @@ def test_what_cannot_be_brought_about_here_has_its_remedy_too(kind, hint):
     failed = describe_failure(kind("it failed"), "SELECT 1", late=False, cancelled=False, running=False)
     assert failed.error == "ConnectionFailed"
     assert hint in failed.suggestion
+
+
+async def test_a_damaged_virtual_table_keeps_nobody_from_the_others(bench):
+    """SQLite reads it when a statement is compiled, where a damaged file is met as well."""
+    shop = bench.make(f"{SCHEMA}; CREATE VIRTUAL TABLE boxes USING rtree (id, x0, x1)")
+    with closing(sqlite3.connect(bench.folder / "test.db")) as writer, writer:
+        writer.execute("DELETE FROM boxes_node")
+    async with Gateway.open([shop]) as gateway:
+        for _ in range(2 * FAILURES):
+            with pytest.raises(ConnectionFailed, match="its file is damaged"):
+                await gateway.query(None, "SELECT * FROM boxes")
+            assert gateway.database().health.known.state != "unreachable"
+        assert (await gateway.query(None, "SELECT a FROM t")).rows == [[1]]

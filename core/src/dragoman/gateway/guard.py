@@ -96,7 +96,8 @@ class GuardedInspector(WrappedInspector):
             with self._source.ours(f"Inspector.{method}"):
                 answer = await self._work.do(self._database.timeout, ask)
         except ConnectionFailed as error:
-            self._breaker.fail(error)
+            if not error.reached:
+                self._breaker.fail(error)
             raise
         self._breaker.reset()
         return answer

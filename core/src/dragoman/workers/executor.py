@@ -122,7 +122,10 @@ class WorkerExecutor(Executor):
         message = failed.message
         if kind is ConnectionFailed:
             message = f"The database {self.database.name!r} cannot be read: {message}."
-        return kind(message, suggestion=failed.suggestion, identifier=failed.identifier, offset=failed.offset)
+        error = kind(message, suggestion=failed.suggestion, identifier=failed.identifier, offset=failed.offset)
+        if isinstance(error, ConnectionFailed):
+            error.reached = failed.reached
+        return error
 
     def unstartable(self) -> InternalError:
         """Return the error for a process that ends before it is ready."""

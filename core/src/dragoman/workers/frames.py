@@ -59,13 +59,17 @@ class Told(msgspec.Struct, tag=True, frozen=True):
 
 
 class Failed(msgspec.Struct, tag=True, frozen=True):
-    """The statement failed. `error` is the name of one of dragoman's exceptions."""
+    """The statement failed. `error` is the name of one of dragoman's exceptions.
+
+    `reached`: the database was open before, so that a `ConnectionFailed` is about what this statement reads.
+    """
 
     error: str
     message: str
     suggestion: str = ""
     identifier: str | None = None
     offset: int | None = None
+    reached: bool = False
 
 
 class Done(msgspec.Struct, tag=True, frozen=True):

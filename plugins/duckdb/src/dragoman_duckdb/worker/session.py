@@ -63,12 +63,14 @@ class Session:
 
     def run(self, order: Run, send: Send) -> None:
         """Run one statement and send what it yields. Errors are sent as `Failed`."""
+        reached = False
         try:
             self._cursor = cursor = borrow(self._connect(), self._setting)
+            reached = True
             self._check(cursor, order)
             self._answer(cursor, order, send)
         except Exception as error:  # the executor gets every error, and the worker lives on
-            send(self._failure(error))
+            send(self._failure(error, reached=reached))
         finally:
             self._end()
 
@@ -131,13 +133,13 @@ class Session:
         plan = _ask(cursor, "EXPLAIN (FORMAT JSON) " if order.verbose else "EXPLAIN ", order)[0][1]
         return json.loads(plan) if order.verbose else plan
 
-    def _failure(self, error: Exception) -> Failed:
+    def _failure(self, error: Exception, *, reached: bool) -> Failed:
         if self._why and isinstance(error, duckdb.InterruptException):
             late = self._why == "QueryTimeout"
             return Failed(self._why, f"The query {'ran into its deadline' if late else 'was cancelled'} and was ended.")
         told = error if isinstance(error, DragomanError) else translate(error)
         message = told.message.replace(f"{self._setup.path}/", "").replace(self._setup.path, "the database")
-        return Failed(type(told).__name__, message, told.suggestion, told.identifier)
+        return Failed(type(told).__name__, message, told.suggestion, told.identifier, reached=reached)
 
 
 def _ask(cursor: duckdb.DuckDBPyConnection, what: str, order: Run) -> list[Row]:

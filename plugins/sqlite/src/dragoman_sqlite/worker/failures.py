@@ -50,8 +50,13 @@ UNREACHABLE: Final[Mapping[type[Exception], tuple[str, str]]] = {
 _TOO_LARGE = (apsw.NoMemError, apsw.FullError, MemoryError)
 
 
-def describe_failure(error: Exception, sql: str, *, late: bool, cancelled: bool, running: bool) -> Failed:
-    """Return the failure to send for any exception. `running`: the statement had been compiled."""
+def describe_failure(
+    error: Exception, sql: str, *, late: bool, cancelled: bool, running: bool, reached: bool = False
+) -> Failed:
+    """Return the failure to send for any exception.
+
+    `running`: the statement had been compiled. `reached`: the file had been opened.
+    """
     match error:
         case DragomanError():
             return Failed(type(error).__name__, error.message, error.suggestion)
@@ -84,7 +89,7 @@ def describe_failure(error: Exception, sql: str, *, late: bool, cancelled: bool,
                 "Make its values or intermediate results smaller.",
             )
         case _ if unreachable := UNREACHABLE.get(type(error)):
-            return Failed("ConnectionFailed", *unreachable)
+            return Failed("ConnectionFailed", *unreachable, reached=reached and unreachable != _LOCKED)
         case apsw.Error():
             return Failed("QueryError", f"{error}")
         case _:

@@ -127,6 +127,7 @@ class Session:
     def _failure(self, error: Exception, statement: Statement) -> Failed:
         if isinstance(error, apsw.AuthError) and self._authorizer.denied:
             return refuse(*self._authorizer.denied)
+        reached = self._connection is not None
         if isinstance(error, apsw.CantOpenError | apsw.NotADBError | apsw.CorruptError | apsw.IOError):
             self._close()
         return describe_failure(
@@ -135,6 +136,7 @@ class Session:
             late=time.monotonic() >= self._deadline,
             cancelled=self._interrupted,
             running=statement.compiled,
+            reached=reached,
         )
 
     def _withdraw(self) -> None:
