@@ -147,6 +147,8 @@ class Connector:
                 self._environment = session.merge_environment_settings(self.origin, {}, None, self._verify(), None)
         session.trust_env = False
         session.mount(f"{self.origin}/", self._adapter)
+        if self.secure:
+            del session.adapters["http://"]  # whatever the server answers, nothing is sent without https
         session.proxies = dict(self._environment["proxies"])
         session.verify = self._environment["verify"]
         if self.options.cert:

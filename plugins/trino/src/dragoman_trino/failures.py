@@ -261,6 +261,12 @@ def _network_error(error: OSError, database: str) -> DragomanError:
             return unreachable(database, "it does not answer in time")
         case requests.exceptions.ConnectionError():
             return unreachable(database, _reason(error))
+        case requests.exceptions.InvalidSchema() if "No connection adapters" in str(error):
+            return unreachable(
+                database,
+                "the server goes on at an address that is not encrypted",
+                "The administrator must configure it for https: http-server.process-forwarded.",
+            )
         case requests.exceptions.RequestException():
             return unreachable(database, "its options cannot be used", "Check its options in the configuration.")
         case _ if isinstance(error, FileNotFoundError) or "certificate" in str(error):

@@ -134,16 +134,16 @@ class Exchange:
 
     def _receive(self, answer: Answer) -> None:
         """Store where to continue. If we gave up meanwhile, tell the server, since nobody else could until now."""
+        bare = self.url.startswith("https:") and not (answer.next_uri or "https:").startswith("https:")
         with self._lock:
-            self._next = answer.next_uri
-            self._over = answer.next_uri is None
+            self._next = None if bare else answer.next_uri
+            self._over = self._next is None
         if answer.error is not None:
             raise ServerError(answer.error)
         if self._cancelled.is_set():
             self.cancel()
             raise Cancelled
-        if answer.next_uri and self.url.startswith("https:") and not answer.next_uri.startswith("https:"):
-            self._over = True
+        if bare:
             raise ConnectionFailed(
                 "The server goes on at an address that is not encrypted.",
                 suggestion="The administrator must configure it for https: http-server.process-forwarded.",
