@@ -709,7 +709,7 @@ async def test_the_gateway_truncates_exactly(server, database_name):
 async def test_a_wrong_number_of_parameters_is_told(executor, parameters):
     error = await failure_of(executor, "SELECT $1::int", *parameters)
     assert isinstance(error, ParameterError)
-    assert "1 parameter" in error.message
+    assert "needed by the statement: 1;" in error.message
 
 
 # A deadline that strikes while rows are coming
