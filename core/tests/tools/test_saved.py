@@ -74,6 +74,11 @@ async def test_a_number_may_be_sent_as_text(saved, ask, least):
     ]
 
 
+async def test_a_number_of_any_length_may_be_sent_as_text(saved, ask):
+    """SQLite refuses integers of more than 64 bits, and advises to send a text."""
+    assert (await ask(saved, "run_query", name="spent", params={"least": "9" * 25}))["rows"] == []
+
+
 async def test_a_saved_write_is_refused_like_any_other(saved, fail):
     assert (await fail(saved, "run_query", {"name": "wrong"}))["code"] == "WRITE_OPERATION_DENIED"
 

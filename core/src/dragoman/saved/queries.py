@@ -17,6 +17,8 @@ from dragoman.words import nearest
 NAME: Final = re.compile(r"[a-zA-Z][a-zA-Z0-9_.-]{0,48}")
 _INTEGER: Final = re.compile("[+-]?[0-9]+")
 _NUMBER: Final = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,4})?")
+_LONGEST: Final = 20
+"""The most characters, with a sign, of an integer of 64 bits."""
 _MOMENT: Final = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]+)?)?(Z|[+-][0-9:]+)?)?"
 )
@@ -50,7 +52,7 @@ def _integer(value: Any) -> int:
 
 
 def _number(value: Any) -> float | int | str:
-    """Return a decimal number. One given as text is bound as a number, unless only text keeps its digits.
+    """Return a decimal number. One given as text is bound as a number, unless only a text keeps its digits.
 
     SQLite orders every text after every number, so that a number bound as text would compare wrongly.
     """
@@ -65,7 +67,8 @@ def _number(value: Any) -> float | int | str:
 
 
 def _exact(digits: str) -> float | int | str:
-    if _INTEGER.fullmatch(digits):
+    """Return the integer of 64 bits or the float with these digits. SQLite refuses larger integers."""
+    if len(digits) <= _LONGEST and _INTEGER.fullmatch(digits) and -(2**63) <= int(digits) < 2**63:
         return int(digits)
     near = float(digits)
     return near if Decimal(repr(near)) == Decimal(digits) else digits
