@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from dragoman import exports as dragoman_exports
 from dragoman.cli import export
 
 MANY = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 30000) SELECT i FROM n"
@@ -57,11 +58,21 @@ def test_only_a_file_is_replaced(dragoman, configured, folder, kind):
     assert not (folder / "nothing").exists()
 
 
-def test_a_file_that_is_replaced_keeps_its_rights(dragoman, configured, folder):
-    place = folder / "out.csv"
-    place.touch(0o600)
+@pytest.mark.parametrize("rights", [0o600, 0o400, 0o644])
+def test_a_file_that_is_replaced_keeps_its_rights(dragoman, configured, folder, monkeypatch, rights):
+    """A file that its owner may not write is replaced too, so that the new one is written with other rights first."""
+    place, during = folder / "out.csv", []
+
+    def write(part, *more):
+        during.append(part.stat().st_mode & 0o777)
+        return export_to(part, *more)
+
+    export_to = dragoman_exports.export
+    monkeypatch.setattr(dragoman_exports, "export", write)
+    place.touch()
+    place.chmod(rights)
     assert dragoman("export", "shop", "SELECT 1", "out.csv", "--force").code == 0
-    assert place.stat().st_mode & 0o777 == 0o600
+    assert (during, place.stat().st_mode & 0o777) == ([0o600], rights)
 
 
 def test_nobody_chooses_where_a_file_is_written_first(dragoman, configured, folder):

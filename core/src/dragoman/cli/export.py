@@ -159,10 +159,13 @@ def _write(path: Path, form: str, columns: Sequence[Column], pages: Pages, chart
     from dragoman.exports import export
 
     part = path.with_name(f".{path.name[:50]}.{secrets.token_hex(4)}.part")
+    replaced = _mode(path)
     try:
-        _create(part, _mode(path))
+        _create(part, 0o666 if replaced is None else 0o600)
         with end_on_signals(), _progress() as progress:
             notices = export(part, form, columns, _Shown(pages, form, progress), chart)
+        if replaced is not None and stat.S_ISREG(replaced):  # whoever may not read that file reads none of this
+            part.chmod(replaced & 0o777)
         part.replace(path)
     except OSError as error:
         raise ParameterError(
@@ -174,11 +177,8 @@ def _write(path: Path, form: str, columns: Sequence[Column], pages: Pages, chart
     return notices
 
 
-def _create(part: Path, replaced: int | None) -> None:
-    """Create a new file, with the rights of the one that it replaces: whoever may not read that reads none of this."""
-    os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666 if replaced is None else 0o600))
-    if replaced is not None:
-        part.chmod(stat.S_IMODE(replaced))
+def _create(part: Path, rights: int) -> None:
+    os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, rights))
 
 
 class _Shown:
