@@ -80,17 +80,6 @@ async def test_files_of_a_table_that_differ_in_columns_are_told(lake):
         assert (await gateway.query(None, "SELECT n FROM events ORDER BY n")).rows == [[7], [9]]
 
 
-@pytest.mark.parametrize("name", ["csv", "json", "parquet", "db", "duckdb"])
-async def test_a_table_may_be_called_like_a_suffix(lake, name):
-    (lake.folder / "lake" / f"{name}.csv").write_text("n\n7\n")
-    async with Gateway.open([lake]) as gateway:
-        for written in (name, f"main.{name}", f'"{name}"'):
-            assert (await gateway.query(None, f"SELECT n FROM {written}")).rows == [[7]]
-        for written in (f"'x.{name}'", f"x.{name}", f'main."x.{name}"'):
-            with pytest.raises(UnsafeSql):
-                await gateway.query(None, f"SELECT n FROM {written}")
-
-
 async def test_links_that_lead_nowhere_or_in_circles_are_left_out(lake):
     (lake.folder / "lake" / "gone.parquet").symlink_to("nowhere.parquet")
     (lake.folder / "lake" / "round.csv").symlink_to("round.csv")

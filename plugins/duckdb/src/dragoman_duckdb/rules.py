@@ -110,8 +110,7 @@ RULES = Rules(
     table_functions=frozenset({"generate_series", "json_each", "json_tree", "range", "unnest"}),
     refused_relations=(
         # DuckDB reads a file in place of a table of that name. It may not, and is not asked.
-        # `main.csv` is the table csv.
-        re.compile(r"(?!main\.\w+$).*\.(csv|tsv|json|ndjson|parquet|db|duckdb|sqlite|xlsx|gz|zst)"),
+        re.compile(r".*\.(csv|tsv|json|ndjson|parquet|db|duckdb|sqlite|xlsx|gz|zst)"),
         # Facts about the engine itself are in the schema of users' tables, or have a name that is found without its
         # schema.
         re.compile(r"(.*\.)?(duckdb_\w+|pragma_\w+|sqlite_(temp_)?(master|schema))"),
