@@ -48,7 +48,7 @@ _TELL = "Tell the owner of the database, or read other relations."
 _NO_PLAN = (
     "The query reads tables of which you may see only a part. The database compiles it, but its plan is not shown."
 )
-_MOST_ROWS = "No answer has more rows. Ask for less with WHERE, LIMIT or an aggregate."
+_MOST_ROWS = "`limit` cannot be higher. Ask for less with WHERE, LIMIT or an aggregate."
 _ROLES = "your roles allow"
 _QUESTIONS = "the configuration allows"
 Put = Callable[[Encoded], Awaitable[None]]

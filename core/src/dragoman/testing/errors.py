@@ -55,6 +55,7 @@ class ErrorCases(Suite):
 
     @required
     async def test_an_unknown_schema_is_not_found(self, gateway: Gateway) -> None:
+        await gateway.database().catalog.snapshot()  # an error waits two seconds for it, which may be too few
         assert_kind(await failure(gateway, UNKNOWN_SCHEMA), SchemaNotFound)
 
     @required
