@@ -362,6 +362,14 @@ PROBLEMS = [
         "default_database",
         "Did you mean shop? Known: shop.",
     ),
+    (
+        "[databases.shop]\nurl = 'sqlite:///a.db'\nmax_row = 1\n"
+        "[roles.r]\nprincipals = ['*']\n[[roles.r.grants]]\ndatabase = 'shup'\ntables = ['*']",
+        "roles.r.grants.0.database",
+        "Did you mean shop?",
+    ),
+    ("default_database = 'b'\ndatabases = 3", "databases", "a table of keys"),
+    ("default_database = 'b'\n[[databases]]\nurl = 'sqlite:///a.db'", "databases", "a table of keys"),
 ]
 
 

@@ -287,8 +287,7 @@ class _Reading(Merge):
         missing = [key for key in ("database", "tables") if key not in values]
         if missing:
             self._problem(path, f"{' and '.join(missing)} missing", "A grant names a database and its tables.")
-        elif "database" in read and read["database"] not in (*databases, *self.values.get("databases", {})):
-            known = tuple(databases)
+        elif "database" in read and read["database"] not in (known := self._named(databases)):
             remedy = suggest(read["database"], known) or f"Configured are: {', '.join(known)}."
             self._problem((*path, "database"), f"no database {read['database']!r} is configured", remedy)
         elif read.keys() >= {"database", "tables"}:
@@ -300,11 +299,15 @@ class _Reading(Merge):
         if (given := self.values.get(path[0])) is None:
             return None
         name: str | None = self._attempt(lambda: text(given), path)
-        if name is not None and name not in databases and name not in self.values.get("databases", {}):
-            named = tuple(dict.fromkeys((*databases, *self.values.get("databases", {}))))
-            known = ", ".join(named)
-            self._problem(path, "no such database is configured", f"{suggest(name, named)} Known: {known}.".strip())
+        if name is not None and name not in (known := self._named(databases)):
+            remedy = f"{suggest(name, known)} Known: {', '.join(known)}.".strip()
+            self._problem(path, "no such database is configured", remedy)
         return name
+
+    def _named(self, databases: Mapping[str, Database]) -> tuple[str, ...]:
+        """Return the names of all databases, also of those whose section has a fault."""
+        sections = self.values.get("databases", {})
+        return tuple(dict.fromkeys((*databases, *(sections if is_mapping(sections) else ()))))
 
     def _databases(self) -> dict[str, Database]:
         path = ("defaults",)
