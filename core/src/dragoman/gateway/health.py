@@ -32,8 +32,7 @@ class Health:
         self.breaker = breaker
         self.ready = False
         self._known = Status()
-        self._down = False
-        self._probe: asyncio.Task[None] | None = None
+        self._probe: asyncio.Task[bool] | None = None
 
     @property
     def known(self) -> Status:
@@ -62,29 +61,30 @@ class Health:
 
         Concurrent callers share the probe.
         """
-        if wait > 0:
-            self._probe = self._probe or asyncio.get_running_loop().create_task(self._ask())
-            probe = self._probe
-            await asyncio.wait({probe}, timeout=wait)
-            if not probe.done():
-                return replace(self._known, state="unknown")
+        if wait > 0 and not (await self._wait_for_probe(wait)).done():
+            return replace(self._known, state="unknown")
         return self._known
 
     async def find_down(self, wait: float) -> bool:
         """Ask it, and return whether it cannot be reached, or has not answered within `wait` seconds."""
-        self._down = True
-        await self.status(wait)
-        return self._down
+        probe = await self._wait_for_probe(wait)
+        return not probe.done() or probe.cancelled() or probe.result()
 
-    async def _ask(self) -> None:
+    async def _wait_for_probe(self, wait: float) -> asyncio.Task[bool]:
+        probe = self._probe = self._probe or asyncio.get_running_loop().create_task(self._ask())
+        await asyncio.wait({probe}, timeout=wait)
+        return probe
+
+    async def _ask(self) -> bool:
+        """Ask the database, and return whether it cannot be reached."""
         try:
             version = await self._version()
         except DragomanError as error:
-            self._down = isinstance(error, ConnectionFailed)
             self._note(replace(self._known, state="unreachable", error=error.message))
+            return isinstance(error, ConnectionFailed)
         else:
-            self._down = False
             self._note(Status("ready", version))
+            return False
         finally:
             self._probe = None
 
