@@ -161,7 +161,7 @@ def _write(path: Path, form: str, columns: Sequence[Column], pages: Pages, chart
     part = path.with_name(f".{path.name[:50]}.{secrets.token_hex(4)}.part")
     replaced = _mode(path)
     try:
-        _create(part, 0o666 if replaced is None else 0o600)
+        part.touch(0o666 if replaced is None else 0o600, exist_ok=False)
         with end_on_signals(), _progress() as progress:
             notices = export(part, form, columns, _Shown(pages, form, progress), chart)
         if replaced is not None and stat.S_ISREG(replaced):  # whoever may not read that file reads none of this
@@ -175,10 +175,6 @@ def _write(path: Path, form: str, columns: Sequence[Column], pages: Pages, chart
         with suppress(OSError):
             part.unlink(missing_ok=True)
     return notices
-
-
-def _create(part: Path, rights: int) -> None:
-    os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, rights))
 
 
 class _Shown:
