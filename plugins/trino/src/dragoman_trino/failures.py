@@ -25,7 +25,7 @@ from dragoman import (
 )
 
 from dragoman_trino.parameters import parameter_at
-from dragoman_trino.protocol import Cancelled, HttpStatus, ServerError
+from dragoman_trino.protocol import FORWARDED, Cancelled, HttpStatus, ServerError
 
 
 class UnknownTransaction(ConnectionFailed):
@@ -265,7 +265,7 @@ def _network_error(error: OSError, database: str) -> DragomanError:
             return unreachable(
                 database,
                 "the server goes on at an address that is not encrypted",
-                "The administrator must configure it for https: http-server.process-forwarded.",
+                FORWARDED,
             )
         case requests.exceptions.RequestException():
             return unreachable(database, "its options cannot be used", "Check its options in the configuration.")

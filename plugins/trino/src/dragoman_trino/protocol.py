@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 ATTEMPTS: Final = 4
 RETRIED: Final = frozenset({429, 502, 503, 504})
 """HTTP statuses of a server, or of a proxy before it, after which a client tries again."""
+FORWARDED: Final = "The administrator must configure it for https: http-server.process-forwarded."
+"""The remedy for a server with https that names an address without it."""
 
 _READ_TIMEOUT: Final = 30.0
 _DELETE_TIMEOUT: Final = 5.0
@@ -146,7 +148,7 @@ class Exchange:
         if bare:
             raise ConnectionFailed(
                 "The server goes on at an address that is not encrypted.",
-                suggestion="The administrator must configure it for https: http-server.process-forwarded.",
+                suggestion=FORWARDED,
             )
 
     def cancel(self) -> None:
