@@ -178,7 +178,7 @@ class AccessMiddleware:
         A call takes several turns. If all requests of one caller began in one, each turn would be as long as all of
         them together, for the calls of others too.
         """
-        caller = scope[PRINCIPAL].identity if PRINCIPAL in scope else (scope.get("client") or ("unknown",))[0]
+        caller = scope[PRINCIPAL].identity if PRINCIPAL in scope else _address(scope)
         await self._beginnings.wait(caller)
         asyncio.get_running_loop().call_soon(self._beginnings.give_back, caller)
 
@@ -187,9 +187,8 @@ class AccessMiddleware:
             peer.discard_body()
         # Every client of the 2025 era requests a stream with GET, so that is not worth a line.
         if refused.status != 405:
-            client = scope.get("client") or ("unknown",)
             fields = {"status": refused.status, "method": scope["method"][:20], "path": scope["path"][:100]}
-            self._log.note(str(client[0]), refused.code, **fields)
+            self._log.note(_address(scope), refused.code, **fields)
         await refused.response()(scope, receive, send)
 
     def _methods_of(self, scope: Scope) -> Collection[str]:
@@ -308,6 +307,11 @@ def _check_method(scope: Scope, methods: Collection[str]) -> None:
 
 def _is_preflight(scope: Scope) -> bool:
     return scope["method"] == "OPTIONS" and "access-control-request-method" in Headers(scope=scope)
+
+
+def _address(scope: Scope) -> str:
+    """Return the address of who is connected."""
+    return str((scope.get("client") or ("unknown",))[0])
 
 
 def _announces_body(headers: _Once) -> bool:
