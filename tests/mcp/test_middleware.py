@@ -257,22 +257,27 @@ async def test_a_caller_whose_bodies_never_end_keeps_nobody_out() -> None:
         assert await status("eve", MAX_BODY, ends=True) == 200
 
 
-async def test_large_bodies_go_on_one_in_each_turn_of_the_event_loop() -> None:
-    """So between two of them everybody else has a turn, however many one caller sends at once."""
-    turn, turns = 0, list[int]()
+class Loop:
+    """The turn in which the event loop is, while `count` runs."""
 
-    async def app(scope: Any, receive: Any, send: Any) -> None:
-        turns.append(turn)
-        await Response("served")(scope, receive, send)
+    turn = 0
 
-    async def count_turns() -> None:
-        nonlocal turn
+    async def count(self) -> None:
         while True:
             await asyncio.sleep(0)
-            turn += 1
+            self.turn += 1
 
-    door = before(app, anyone)
-    counting = asyncio.create_task(count_turns())
+
+async def test_large_bodies_go_on_one_in_each_turn_of_the_event_loop() -> None:
+    """So between two of them everybody else has a turn, however many one caller sends at once."""
+    turns = list[int]()
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        turns.append(loop.turn)
+        await Response("served")(scope, receive, send)
+
+    door, loop = before(app, anyone), Loop()
+    counting = asyncio.create_task(loop.count())
     await asyncio.gather(*(post(door, LARGE + 1) for _ in range(20)))
     counting.cancel()
     assert len(set(turns)) == 20
@@ -280,10 +285,10 @@ async def test_large_bodies_go_on_one_in_each_turn_of_the_event_loop() -> None:
 
 async def test_a_caller_with_many_connections_makes_nobody_wait() -> None:
     """A call takes several turns of the event loop, and a turn in which 250 requests begin is long."""
-    turn, began = 0, list[tuple[int, str]]()
+    began = list[tuple[int, str]]()
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
-        began.append((turn, scope[PRINCIPAL].name))
+        began.append((loop.turn, scope[PRINCIPAL].name))
         for _ in range(5):
             await asyncio.sleep(0)
         await Response("served")(scope, receive, send)
@@ -291,14 +296,8 @@ async def test_a_caller_with_many_connections_makes_nobody_wait() -> None:
     async def named(scope: Any) -> Principal:
         return Principal(Headers(scope=scope).get("x-name", "eve"))
 
-    async def count_turns() -> None:
-        nonlocal turn
-        while True:
-            await asyncio.sleep(0)
-            turn += 1
-
-    door = before(app, named)
-    counting = asyncio.create_task(count_turns())
+    door, loop = before(app, named), Loop()
+    counting = asyncio.create_task(loop.count())
     flood = [asyncio.create_task(post(door, 10)) for _ in range(250)]
     await asyncio.sleep(0)
     await asyncio.gather(*flood, post(door, 10, (b"x-name", b"ann")))
