@@ -25,9 +25,7 @@ ONLY_FOR_TOOLS = {
 
 def hints() -> Iterator[str]:
     """Return what the sources write as a suggestion or as an error's remedy, with `x` for what is filled in."""
-    for path in SOURCES.glob("*/src/**/*.py"):
-        yield from _hints_of(ast.parse(path.read_text()))
-    for path in SOURCES.glob("plugins/*/src/**/*.py"):
+    for path in (*SOURCES.glob("*/src/**/*.py"), *SOURCES.glob("plugins/*/src/**/*.py")):
         yield from _hints_of(ast.parse(path.read_text()))
 
 

@@ -20,7 +20,7 @@ from dragoman.cli.common import (
 from dragoman.cli.query import MAX_BYTES, parameter, print_result
 from dragoman.config import Configuration
 from dragoman.errors import ConfigurationError, DragomanError, ParameterError
-from dragoman.model import Principal
+from dragoman.model import LOCAL, Principal
 from dragoman.saved import SavedQueries, SavedQuery
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ async def _compile(configuration: Configuration, saved: SavedQueries, caller: Pr
     """Return the problems of queries. Unless a caller is named, roles do not matter, since nothing runs."""
     from dragoman.gateway import Gateway
 
-    if caller == Principal():
+    if caller == LOCAL:
         configuration = replace(configuration, roles={})
     async with Gateway.open(configuration) as gateway:
         return [found for query in saved.queries.values() if (found := await _problem(gateway, query, caller))]

@@ -38,7 +38,7 @@ class Batch:
     @classmethod
     def closing(cls, names: Collection[str]) -> Batch:
         """Return the commands that let the server forget prepared statements, without an end, as above."""
-        return cls(b"".join(_name(b"C", name) for name in names), len(names), _CLOSED)
+        return cls(b"".join(_about_statement(b"C", name) for name in names), len(names), _CLOSED)
 
     @classmethod
     def describing(cls, name: str) -> Batch:
@@ -46,7 +46,7 @@ class Batch:
 
         It fails if they have changed since the statement was prepared.
         """
-        return cls(_name(b"D", name), 1, _COLUMNS)
+        return cls(_about_statement(b"D", name), 1, _COLUMNS)
 
 
 def _message(command: str) -> bytes:
@@ -55,7 +55,7 @@ def _message(command: str) -> bytes:
     return b"P" + struct.pack("!I", len(body) + 4) + body + _BIND + _EXECUTE
 
 
-def _name(kind: bytes, name: str) -> bytes:
+def _about_statement(kind: bytes, name: str) -> bytes:
     return kind + struct.pack("!I", len(name.encode()) + 6) + b"S" + name.encode() + b"\0"
 
 
