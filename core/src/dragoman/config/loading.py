@@ -287,7 +287,7 @@ class _Reading(Merge):
         missing = [key for key in ("database", "tables") if key not in values]
         if missing:
             self._problem(path, f"{' and '.join(missing)} missing", "A grant names a database and its tables.")
-        elif "database" in read and read["database"] not in (known := self._named(databases)):
+        elif "database" in read and read["database"] not in (known := self._find_names(databases)):
             remedy = suggest(read["database"], known) or f"Configured are: {', '.join(known)}."
             self._problem((*path, "database"), f"no database {read['database']!r} is configured", remedy)
         elif read.keys() >= {"database", "tables"}:
@@ -299,12 +299,12 @@ class _Reading(Merge):
         if (given := self.values.get(path[0])) is None:
             return None
         name: str | None = self._attempt(lambda: text(given), path)
-        if name is not None and name not in (known := self._named(databases)):
+        if name is not None and name not in (known := self._find_names(databases)):
             remedy = f"{suggest(name, known)} Known: {', '.join(known)}.".strip()
             self._problem(path, "no such database is configured", remedy)
         return name
 
-    def _named(self, databases: Mapping[str, Database]) -> tuple[str, ...]:
+    def _find_names(self, databases: Mapping[str, Database]) -> tuple[str, ...]:
         """Return the names of all databases, also of those whose section has a fault."""
         sections = self.values.get("databases", {})
         return tuple(dict.fromkeys((*databases, *(sections if is_mapping(sections) else ()))))
