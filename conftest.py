@@ -163,6 +163,11 @@ class ByServer(LoadFileScheduling):
         return "trino" if nodeid.startswith(TRINO) else super()._split_scope(nodeid)
 
 
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """Name bytes by their argument: names are the same in every process, and what is compressed may hold the time."""
+    return argname if isinstance(val, bytes) else None
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what is fast, and what a generated corpus makes long."""
     for item in items:
