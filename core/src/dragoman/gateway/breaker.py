@@ -17,13 +17,13 @@ PAUSE = 10.0
 class Breaker:
     """Closed while a database connects, open after `FAILURES` failures, half-open while the gateway asks it.
 
-    `probe` asks, and returns whether it failed to reach the database, or has no answer yet. It is the gateway's own
-    question: a caller's statement may be refused before it reaches the database, and a caller may leave. `clock` counts
-    seconds.
+    `probe` asks, and returns whether it failed to reach the database, or has no answer after so many seconds. It is the
+    gateway's own question: a caller's statement may be refused before it reaches the database, and a caller may leave.
+    `clock` counts seconds.
     """
 
     def __init__(
-        self, database: str, probe: Callable[[], Awaitable[bool]], clock: Callable[[], float] = time.monotonic
+        self, database: str, probe: Callable[[float], Awaitable[bool]], clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._database = database
         self._probe = probe
@@ -32,13 +32,16 @@ class Breaker:
         self._next_try = 0.0
         self._counted: ConnectionFailed | None = None
 
-    async def check(self) -> None:
-        """Let a call try to connect, or raise `ConnectionFailed`. After each pause one call waits for the probe."""
+    async def check(self, timeout: float) -> None:
+        """Let a call try to connect, or raise `ConnectionFailed`.
+
+        After each pause one call waits for the probe, as long as that call may take, and at most a pause.
+        """
         if self._failures < FAILURES:
             return
         if self._clock() >= self._next_try:
             self._next_try = self._clock() + PAUSE  # the others fail at once until there is an answer
-            if not await self._probe():
+            if not await self._probe(min(timeout, PAUSE)):
                 self._failures = min(self._failures, FAILURES - 1)
         if self._failures < FAILURES:
             return

@@ -91,7 +91,7 @@ class GuardedInspector(WrappedInspector):
 
     async def _try(self, method: str, ask: Callable[[], Coroutine[Any, Any, T]]) -> T:
         if method != "version":
-            await self._breaker.check()
+            await self._breaker.check(self._database.timeout)
         try:
             with self._source.ours(f"Inspector.{method}"):
                 answer = await self._work.do(self._database.timeout, ask)

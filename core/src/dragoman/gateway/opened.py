@@ -29,7 +29,7 @@ from dragoman.cooperative import without_blocking
 from dragoman.dialect import Dialect, Executor, Inspector, Report, Validator
 from dragoman.errors import DragomanError, ParameterError
 from dragoman.gateway.behind_views import ForeignTables, StoredFunctions
-from dragoman.gateway.breaker import PAUSE, Breaker
+from dragoman.gateway.breaker import Breaker
 from dragoman.gateway.calls import Limiter
 from dragoman.gateway.checks import OwnChecks
 from dragoman.gateway.confining import Confiner
@@ -233,8 +233,8 @@ class OpenDatabase:
             return None
         return self.delegation.complete(self.config.acting, principal)
 
-    async def _find_down(self) -> bool:
-        return await self.health.find_down(PAUSE)
+    async def _find_down(self, wait: float) -> bool:
+        return await self.health.find_down(wait)
 
     def _guard(self, inspector: Inspector) -> GuardedInspector:
         return GuardedInspector(inspector, self.config, self.work, self.source, self._breaker)

@@ -91,7 +91,7 @@ class Query:
         if ceiling is None and not (limit is timeout is max_bytes is None):
             limits, notices = _lower(limits, opened.config, limit, timeout, max_bytes)
         if not opened.health.ready:
-            await opened.health.breaker.check()
+            await opened.health.breaker.check(limits.timeout)
         translated: str | None = None
         if from_dialect is not None:
             written = sql
