@@ -70,21 +70,43 @@ LONGER = frozenset(
 """Modules that need no server and yet seconds: they start programs, write large files, or wait for deadlines."""
 
 
-GENERATORS = frozenset(
+LONG = frozenset(
     {
+        "plugins/duckdb/tests/test_hidden_types.py",
+        "plugins/duckdb/tests/test_macros.py",
+        "plugins/duckdb/tests/test_reading.py",
         "plugins/postgres/tests/test_channels.py",
+        "plugins/postgres/tests/test_delegation.py",
+        "plugins/postgres/tests/test_gate_live.py",
+        "plugins/postgres/tests/test_names.py",
+        "plugins/postgres/tests/test_parts.py",
+        "plugins/postgres/tests/test_places.py",
         "plugins/postgres/tests/test_plantings.py",
+        "plugins/postgres/tests/test_roles.py",
+        "plugins/postgres/tests/test_visible.py",
         "plugins/trino/tests/test_channels.py",
+        "plugins/trino/tests/test_conformance.py",
         "plugins/trino/tests/test_gate_differential.py",
         "plugins/trino/tests/test_gate_live.py",
         "plugins/trino/tests/test_parts.py",
+        "plugins/trino/tests/test_roles.py",
+        "plugins/trino/tests/test_visible.py",
         "tests/differential/test_columns.py",
+        "tests/differential/test_nested_with.py",
+        "tests/differential/test_whole_parts.py",
         "tests/fuzz/test_fuzz_tools.py",
         "tests/fuzz/test_large_catalogs.py",
         "tests/fuzz/test_voice.py",
     }
 )
-"""Modules that send a server a generated corpus: minutes of both processors, so they are in the lane `full`."""
+"""Modules that keep a processor busy for half a minute or more, so they are in the lane `full`: generated corpora, each
+form of a statement under each kind of hiding, and the kit on Trino.
+"""
+NEWEST = frozenset(
+    f"plugins/postgres/tests/test_{name}.py"
+    for name in ("channels", "delegation", "encodings", "keywords", "names", "plantings")
+)
+"""Modules of Postgres that are so long that CI runs them on the newest version alone."""
 TRINO = ("plugins/trino/", "tests/matrix/", "tests/differential/", "tests/fuzz/", "tests/routing/")
 """Folders whose tests share a Trino server, and so a process."""
 FIND_SOURCE = hints._find_source  # pyright: ignore[reportPrivateUsage]
@@ -169,13 +191,15 @@ def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what is fast, and what a generated corpus makes long."""
+    """Mark what is fast and what is long."""
     for item in items:
         marks = {mark.name for mark in item.iter_markers()}
-        if _place(item) in GENERATORS and "nightly" not in marks:
+        if _place(item) in LONG and "nightly" not in marks:
             item.add_marker("full")
         elif not marks & {"full", "nightly"} and _is_fast(item):
             item.add_marker("fast")
+        if _place(item) in NEWEST and "[postgres13" in item.name:
+            item.add_marker("nightly")
 
 
 def _place(item: pytest.Item) -> str:
