@@ -4,7 +4,8 @@ import asyncio
 import json
 import sqlite3
 import subprocess
-from contextlib import AsyncExitStack, closing, suppress
+import sys
+from contextlib import AsyncExitStack, ExitStack, closing, suppress
 
 import pytest
 from dragoman import AUDIT_COLUMNS, DragomanError, Gateway, InternalError, Principal
@@ -99,6 +100,7 @@ LEFT = {
     "deleted with its log": ("rm calls.db calls.db-wal calls.db-shm", ()),
     "moved": ("mv calls.db old.db", ()),  # SQLite has the rest of its records in the log
     "moved with its log": ("for end in '' -wal -shm; do mv calls.db$end old.db$end; done", (1, 2, 3)),
+    "moved with its log alone": ("for end in '' -wal; do mv calls.db$end old.db$end; done", (1, 2, 3)),
     "replaced": ("cp calls.db new.db; mv calls.db old.db; mv new.db calls.db", ()),
 }
 
@@ -129,6 +131,47 @@ async def test_no_answer_leaves_whose_record_goes_to_a_file_that_was_taken_away(
         assert min(found) > 1, "the number shows that records are missing"
     if old:
         assert numbers("old.db") == old
+
+
+ASKING = """
+import asyncio, sys
+from dragoman import Gateway, InternalError
+async def ask():
+    async with Gateway.open(sys.argv[1]) as gateway:
+        for _ in sys.stdin:
+            try:
+                await gateway.query("shop", "SELECT 1 AS one")
+                print("answered", flush=True)
+            except InternalError as error:
+                print(error, flush=True)
+asyncio.run(ask())
+"""
+
+
+@pytest.mark.parametrize("how", LEFT)
+@pytest.mark.parametrize("url", ["sqlite:///audit/calls.db"])
+def test_processes_that_share_a_file_go_on_with_another_when_it_is_taken_away(how, configured, tmp_path):
+    configured()
+    command = [sys.executable, "-c", ASKING, tmp_path / "dragoman.toml"]
+    with ExitStack() as stack:
+        asking = [
+            stack.enter_context(subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True))
+            for _ in range(3)
+        ]
+
+        def ask(place):
+            print(file=asking[place % 3].stdin, flush=True)
+            return asking[place % 3].stdout.readline().strip()
+
+        assert [ask(place) for place in range(3)] == ["answered"] * 3
+        subprocess.run(LEFT[how][0], shell=True, check=True, cwd=tmp_path / "audit")
+        found = [ask(place) for place in range(9)]
+    assert found == ["answered"] * 9
+    if how != "replaced":
+        with closing(sqlite3.connect(tmp_path / "audit" / "calls.db")) as connection:
+            numbers = [number for (number,) in connection.execute("SELECT seq FROM calls ORDER BY seq")]
+        assert len(numbers) == 9
+        assert numbers[0] > 1, "the number shows that records are missing"
 
 
 FORGED = {

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import fcntl
 import os
 import sqlite3
+import time
 from collections.abc import AsyncIterator, Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +18,7 @@ from dragoman_sqlite.files import Identity, file_of, identify
 
 PATIENCE = 5.0
 """Seconds that a process waits for other writers."""
+_PAUSE = 0.01
 _CHUNK = 1000
 _TYPES = {"text": "TEXT", "integer": "INTEGER", "number": "REAL", "list": "TEXT", "json": "TEXT"}
 _DEFAULTS = {"event": "'call'", "rows": "0", "bytes": "0"}
@@ -68,7 +72,8 @@ class SQLiteAudit(AuditStore):
         with _translate_errors():
             if self._connection is not None:
                 self._connection.close()
-            _create(self._path)
+            if not self._path.exists():
+                _create(self._path)
             # Each method runs in any free thread, and only one at a time.
             self._connection = sqlite3.connect(
                 self._path, timeout=PATIENCE, isolation_level=None, check_same_thread=False
@@ -104,8 +109,40 @@ class SQLiteAudit(AuditStore):
 
 
 def _create(path: Path) -> None:
+    """Create the file, without the log and the index of a former one that was taken away.
+
+    Other processes may still use the former file and so keep its index. SQLite would take the index for the new file's,
+    and fail to read. Only one process at a time removes them, and only while there is no file.
+    """
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
+    with _lock(path.parent):
+        if not path.exists():
+            for end in ("-wal", "-shm"):
+                path.with_name(path.name + end).unlink(missing_ok=True)
+        os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
+
+
+@contextmanager
+def _lock(folder: Path) -> Generator[None]:
+    """Hold a folder's lock. Raises `OSError` if another process keeps it for `PATIENCE` seconds."""
+    opened = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        until = time.monotonic() + PATIENCE
+        while not _hold(opened):
+            if time.monotonic() >= until:
+                raise BlockingIOError(errno.EWOULDBLOCK, "another process keeps the folder locked")
+            time.sleep(_PAUSE)
+        yield
+    finally:
+        os.close(opened)
+
+
+def _hold(folder: int) -> bool:
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 @contextmanager
