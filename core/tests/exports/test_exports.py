@@ -371,6 +371,16 @@ def test_a_column_without_values_has_a_type_that_suits_its_declaration(tmp_path,
     assert notices == ()
 
 
+@pytest.mark.parametrize(("text", "left"), [("a" * 32_767, 32_767), ("a" * 32_768, 32_767), ("😀" * 16_384, 16_383)])
+def test_a_text_that_a_cell_does_not_hold_is_cut_and_told(tmp_path, text, left):
+    """Excel counts UTF-16. A file with longer texts is one that Excel wants to repair."""
+    path, notices = _export(tmp_path, "xlsx", [Column(text, "text", Kind("text"))], [[text]])
+    with zipfile.ZipFile(path) as book:
+        sheet = book.read("xl/worksheets/sheet1.xml").decode()
+    assert re.findall(f"{text[0]}+(?=</t>)", sheet) == [text[0] * left] * 2
+    assert bool(notices) is (left < len(text))
+
+
 def test_a_sheet_has_an_end(tmp_path, monkeypatch):
     monkeypatch.setattr("dragoman.exports.xlsx.MAX_ROWS", 2)
     with pytest.raises(ResultTooLarge):

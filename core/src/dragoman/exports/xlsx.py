@@ -26,6 +26,7 @@ MAX_ROWS: Final = 1_048_575
 """The most rows of a sheet, without the row of names."""
 MAX_COLUMNS: Final = 16_384
 MAX_TEXT: Final = 32_767
+"""The longest text of a cell. Excel counts UTF-16, in which some characters count twice."""
 MAX_DIGITS: Final = 10**15
 _OPTIONS: Final = {
     "constant_memory": True,
@@ -61,7 +62,7 @@ def _fill(book: Any, sheet: Any, columns: Sequence[Column], source: Source) -> i
     sheet.freeze_panes(1, 0)
     bold = book.add_format({"bold": True})
     for place, column in enumerate(columns):
-        sheet.write_string(0, place, column.name[:MAX_TEXT], bold)
+        sheet.write_string(0, place, _cut(column.name), bold)
     number = cut = 0
     for rows in source():
         for row in rows:
@@ -85,9 +86,17 @@ def _write(sheet: Any, row: int, place: int, value: Any) -> bool:
             sheet.write_number(row, place, _Exact(value))
         case _:
             text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-            sheet.write_string(row, place, text[:MAX_TEXT])
-            return len(text) > MAX_TEXT
+            cell = _cut(text)
+            sheet.write_string(row, place, cell)
+            return cell != text
     return False
+
+
+def _cut(text: str) -> str:
+    """Return as much of a text as a cell holds."""
+    if len(text) <= MAX_TEXT // 2:
+        return text
+    return text.encode("utf-16-le")[: 2 * MAX_TEXT].decode("utf-16-le", "ignore")
 
 
 class _Exact(float):
