@@ -61,6 +61,16 @@ async def test_whole_results_outlive_their_process(tmp_path: Path):
     assert list(tmp_path.iterdir()) == []
 
 
+async def test_what_was_made_for_a_file_alone_still_makes_room_after_a_restart(tmp_path: Path):
+    store = Store(tmp_path, BOUNDS)
+    await store.adopt(lambda owner: True)
+    await store.keep(ADA, "x", "shop", (), _stream)
+    await store.keep(ADA, "export_1", "shop", (), _stream, is_for_file=True)
+    store = await _restarted(store, tmp_path)
+    assert {kept.name: kept.is_for_file for kept in store.of(ADA)} == {"x": False, "export_1": True}
+    await store.aclose()
+
+
 async def test_a_result_of_no_rows_outlives_its_process_too(tmp_path: Path):
     @asynccontextmanager
     async def empty() -> AsyncIterator[RowStream]:

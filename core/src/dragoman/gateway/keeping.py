@@ -75,8 +75,9 @@ class Keeper:
         tool: str,
         from_dialect: str | None = None,
         timeout: float | None = None,
+        is_for_file: bool = False,
     ) -> Kept:
-        """Start to keep the whole answer of a query.
+        """Start to keep the whole answer of a query. `is_for_file`: it is made for a file alone.
 
         Return when it is complete, or after a short time with the rows so far.
 
@@ -119,6 +120,7 @@ class Keeper:
             seconds,
             notices=tuple(query.notices),
             same_as=await self._same_as(query, principal),
+            is_for_file=is_for_file,
         )
         gateway.varies = gateway.varies or self.databases.offered
         return kept

@@ -34,6 +34,7 @@ class Header:
     timeout: float
     ends: list[int]
     rows: list[int]
+    is_for_file: bool = False
 
 
 _decode = msgspec.json.Decoder(Header).decode

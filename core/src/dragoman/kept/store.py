@@ -187,6 +187,7 @@ class Store:
             truncated=header.truncated,
             notices=header.notices,
             timeout=header.timeout,
+            is_for_file=header.is_for_file,
         )
 
     async def keep(
@@ -201,6 +202,7 @@ class Store:
         *,
         notices: tuple[str, ...] = (),
         same_as: str = "",
+        is_for_file: bool = False,
     ) -> Kept:
         """Start to keep the rows of a stream under the caller's name for it. Replaces a result of that name.
 
@@ -223,7 +225,7 @@ class Store:
         finally:
             self._entering[owner] -= 1
             self._entering += Counter()  # drops the counts that are zero
-        kept.timeout, kept.notices, kept.same_as = timeout, notices, same_as
+        kept.timeout, kept.notices, kept.same_as, kept.is_for_file = timeout, notices, same_as, is_for_file
         # A context of its own, since work that goes on after the call is not part of the call.
         kept.task = asyncio.create_task(
             self._fill(kept, open_stream, self._places.setdefault((database, places), asyncio.Semaphore(places))),
@@ -321,6 +323,7 @@ class Store:
                 timeout=kept.timeout,
                 ends=ends,
                 rows=rows,
+                is_for_file=kept.is_for_file,
             )
             write_header(kept.pages.path, header)
         kept.status = "complete"

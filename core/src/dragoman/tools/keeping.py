@@ -79,9 +79,9 @@ async def _dropping(call: ToolCall, kept: Kept, *, is_made: bool) -> AsyncGenera
 
 async def _keep_for_export(call: ToolCall) -> Kept:
     name = f"export_{secrets.token_hex(4)}"  # so that a second export leaves the address of the first one valid
-    kept = await call.gateway.kept.keep(name, call["database"], call["sql"], principal=call.principal, tool=call.tool)
-    kept.is_for_file = True
-    return kept
+    return await call.gateway.kept.keep(
+        name, call["database"], call["sql"], principal=call.principal, tool=call.tool, is_for_file=True
+    )
 
 
 async def _find(call: ToolCall) -> Kept:
