@@ -162,6 +162,7 @@ async def test_an_exported_file_is_fetched_over_every_connection(serve: Serve, t
             async with httpx2.AsyncClient() as client:
                 response = await client.get(exported["url"])
                 assert (response.status_code, response.content) == (200, b"n\r\n1\r\n2\r\n")
+                assert [len(response.headers.get_list(name)) for name in ("date", "content-length")] == [1, 1]
                 assert (await client.get(exported["url"] + "0")).status_code == 404
         # Whoever has the address has the file: the log does not tell it.
         assert await peer.logged("export_result")

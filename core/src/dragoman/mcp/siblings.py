@@ -197,7 +197,9 @@ class Siblings:
             words = "The process that has your state has ended, and another one replaces it. Send the request again."
             raise Refused(503, "worker_ended", words, {"Retry-After": "1"}) from None
         try:
-            headers = [(name, value) for name, value in response.headers.raw if name.lower() not in _LEFT_OUT]
+            headers = [
+                (name, value) for name, value in response.headers.raw if name.lower() not in (*_LEFT_OUT, b"date")
+            ]
             length = [(b"content-length", value) for value in response.headers.get_list("content-length")]
             start = {"status": response.status_code, "headers": [*headers, *((n, v.encode()) for n, v in length)]}
             await send({"type": "http.response.start", **start})
