@@ -3,6 +3,7 @@
 import asyncio
 import json
 import sqlite3
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -141,6 +142,24 @@ async def test_a_saved_query_of_what_is_not_granted_is_no_query(granted):
     hidden, missing = await told("mail"), await told("mial")
     assert json.dumps(hidden).replace("mail", "mial") == json.dumps(missing)
     assert not (await granted.call("run_query", {"name": "sizes"}, principal=ADA)).is_error
+
+
+@pytest.mark.parametrize("tables", [(), ("main.users",)], ids=["the database", "the table"])
+async def test_a_result_of_what_is_no_longer_granted_is_unknown(granted, tables):
+    arguments = {"database": "shop", "sql": "SELECT total FROM orders", "keep": "totals"}
+    assert not (await granted.call("execute_query", arguments, principal=ADA)).is_error
+    addresses = ("dragoman://results/totals", "dragoman://results/totals/csv")
+    exported = await granted.call("export_result", {"result": "totals", "format": "csv"}, principal=ADA)
+    assert not exported.is_error
+    for uri in addresses:
+        await _read(granted, uri, ADA)
+    configuration = granted.gateway.configuration
+    grants = (Grant(database="shop", tables=tables),) if tables else (Grant(database="crm", tables=("*",)),)
+    ada = replace(configuration.roles["ada"], grants=grants)
+    await granted.gateway.reload(replace(configuration, roles={**configuration.roles, "ada": ada}))
+    for uri in addresses:
+        with pytest.raises(UnknownResource):
+            await _read(granted, uri, ADA)
 
 
 async def test_roles_without_the_tool_do_not_read_what_it_tells(granted):

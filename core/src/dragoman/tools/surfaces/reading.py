@@ -105,7 +105,7 @@ async def result(gateway: Gateway, principal: Principal, values: Mapping[str, st
     """Return the first rows of a kept result, and the number of its rows."""
     try:
         kept = await gateway.kept.find(values["name"], principal)
-    except ResultNotFound:
+    except (ResultNotFound, NotFound):  # the caller may no longer see what it was made from
         raise UnknownResource from None
     body = await page(kept, 0, None, gateway.database(kept.database).config)
     return encode(body.facts).decode()
@@ -116,7 +116,7 @@ async def export(gateway: Gateway, principal: Principal, values: Mapping[str, st
     form = values["format"]
     try:
         content = await gateway.kept.exports.read(values["name"], form, principal)
-    except ResultNotFound:
+    except (ResultNotFound, NotFound):  # the caller may no longer see what it was made from
         raise UnknownResource from None
     return content.decode() if form in TEXTS else content
 
