@@ -9,7 +9,7 @@ import os
 import sqlite3
 import time
 from collections.abc import AsyncIterator, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from dragoman import AUDIT_COLUMNS, AuditStore, ConnectionFailed, Database, Sealing
@@ -71,7 +71,7 @@ class SQLiteAudit(AuditStore):
     def _open(self) -> None:
         with _translate_errors():
             if self._connection is not None:
-                self._connection.close()
+                _leave(self._connection)
             if not self._path.exists():
                 _create(self._path)
             # Each method runs in any free thread, and only one at a time.
@@ -106,6 +106,13 @@ class SQLiteAudit(AuditStore):
         if self._connection is None:
             raise ConnectionFailed("The audit's database is closed.")
         return self._connection
+
+
+def _leave(connection: sqlite3.Connection) -> None:
+    """Close a file that may have been moved, with all its records: SQLite leaves the newest in its log."""
+    with suppress(sqlite3.Error):
+        connection.execute("PRAGMA wal_checkpoint").fetchall()
+    connection.close()
 
 
 def _create(path: Path) -> None:
