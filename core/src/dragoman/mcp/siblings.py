@@ -45,7 +45,7 @@ PATIENCE: Final = 2.0
 _PASSED: Final = "dragoman.passed"
 # Headers of the connection itself, those that the first worker has checked, and those that the client sets again.
 _LEFT_OUT: Final = frozenset(
-    (b"connection", b"keep-alive", b"transfer-encoding", b"content-length", b"origin", CONNECTION)
+    (b"connection", b"keep-alive", b"transfer-encoding", b"content-length", b"date", b"origin", CONNECTION)
 )
 _ANYWHERE: Final = frozenset(spec.name for spec in STANDARD if spec.reach == "one")
 
@@ -197,9 +197,7 @@ class Siblings:
             words = "The process that has your state has ended, and another one replaces it. Send the request again."
             raise Refused(503, "worker_ended", words, {"Retry-After": "1"}) from None
         try:
-            headers = [
-                (name, value) for name, value in response.headers.raw if name.lower() not in (*_LEFT_OUT, b"date")
-            ]
+            headers = [(name, value) for name, value in response.headers.raw if name.lower() not in _LEFT_OUT]
             length = [(b"content-length", value) for value in response.headers.get_list("content-length")]
             start = {"status": response.status_code, "headers": [*headers, *((n, v.encode()) for n, v in length)]}
             await send({"type": "http.response.start", **start})
