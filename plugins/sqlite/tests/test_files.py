@@ -315,3 +315,18 @@ async def test_a_damaged_virtual_table_keeps_nobody_from_the_others(bench):
                 await gateway.query(None, "SELECT * FROM boxes")
             assert gateway.database().health.known.state != "unreachable"
         assert (await gateway.query(None, "SELECT a FROM t")).rows == [[1]]
+
+
+async def test_a_name_in_another_encoding_keeps_nobody_from_the_others(bench):
+    """Python cannot decode SQLite's message about it."""
+    shop = bench.make(f"{SCHEMA}; CREATE VIEW broken AS SELECT a FROM cafqqqq")
+    file = bench.folder / "test.db"
+    file.write_bytes(file.read_bytes().replace(b"cafqqqq", b"caf\xe9\xe9\xe9\xe9"))
+    async with Gateway.open([shop]) as gateway:
+        snapshot = await gateway.database().catalog.snapshot()
+        assert "t" in {table.relation.name for table in snapshot.visible}
+        assert any("broken" in notice for notice in snapshot.notices)
+        with pytest.raises(DragomanError) as refused:
+            await gateway.query(None, "SELECT * FROM broken")
+        assert refused.value.code not in ("INTERNAL_ERROR", "DIALECT_ERROR")
+        assert (await gateway.query(None, "SELECT a FROM t")).rows == [[1]]

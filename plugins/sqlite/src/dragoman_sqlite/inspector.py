@@ -78,6 +78,8 @@ If a span of rowids would need more than the file has, it has gaps.
 """
 MOST_SPANS = 400
 """Less than SQLite's limit of terms in one compound SELECT (500)."""
+FAILURES = (sqlite3.DatabaseError, UnicodeDecodeError)
+"""What a question fails with. Python cannot decode a message that quotes a name in another encoding."""
 
 
 class SQLiteInspector(Inspector):
@@ -177,7 +179,7 @@ class _Opened:
             with closing(sqlite3.connect(uri, uri=True, timeout=5, check_same_thread=False)) as self._connection:
                 self._connection.text_factory = _readable
                 return question(self._connection)
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeDecodeError) as error:
             raise self._failure(error) from None
 
     def interrupt(self) -> None:
@@ -186,9 +188,9 @@ class _Opened:
             with suppress(sqlite3.ProgrammingError):  # it is closed
                 self._connection.interrupt()
 
-    def _failure(self, error: sqlite3.Error) -> ConnectionFailed:
+    def _failure(self, error: sqlite3.Error | UnicodeDecodeError) -> ConnectionFailed:
         told = apsw.exception_for(getattr(error, "sqlite_errorcode", apsw.SQLITE_ERROR))
-        why = f"{error}", "Check the configured file; if it is being written to, try again."
+        why = _message(error), "Check the configured file; if it is being written to, try again."
         cause, remedy = UNREACHABLE.get(type(told), why)
         return ConnectionFailed(
             f"The catalog of the database {self._name!r} cannot be read: {cause}.", suggestion=remedy
@@ -198,6 +200,11 @@ class _Opened:
 def _readable(text: bytes) -> str:
     """Decode a comment. One in another encoding must not hide its table."""
     return text.decode(errors="replace")
+
+
+def _message(error: sqlite3.Error | UnicodeDecodeError) -> str:
+    """Return what SQLite says, also where it quotes a name in another encoding."""
+    return _readable(error.object) if isinstance(error, UnicodeDecodeError) else str(error)
 
 
 def _inspect(scope: Scope, facts: Facts) -> Inspection:
@@ -231,12 +238,12 @@ def _add_compiled_columns(connection: sqlite3.Connection, facts: Facts) -> None:
     try:
         facts.columns += _rows(connection, COLUMNS.format(which=COMPILED))
         return
-    except sqlite3.DatabaseError:  # a virtual table's module may say that the table is damaged
+    except FAILURES:  # a virtual table's module may say that the table is damaged
         pass
     for name in (name for name, kind, *_ in facts.tables if kind in ("view", "virtual")):
         try:
             facts.columns += _rows(connection, COLUMNS.format(which=f"{COMPILED} AND list.name = ?"), (name,))
-        except sqlite3.DatabaseError:
+        except FAILURES:
             facts.unreadable.append(name)
 
 
@@ -245,8 +252,8 @@ def _row_estimates(connection: sqlite3.Connection, facts: Facts) -> dict[str, in
     counted = _count_rows(connection)
     try:
         spans = _spans(connection, {name: key for name, key in facts.rowids().items() if name not in counted})
-    except sqlite3.DatabaseError as error:
-        facts.notices.append(f"The number of rows is not known: {quote_foreign(str(error))}.")
+    except FAILURES as error:
+        facts.notices.append(f"The number of rows is not known: {quote_foreign(_message(error))}.")
         return counted
     pages, size = (_rows(connection, "SELECT page_count, page_size FROM pragma_page_count, pragma_page_size"))[0]
     possible = pages * size // SMALLEST_ROW
