@@ -19,6 +19,7 @@ from sqlglot.errors import SqlglotError
 from dragoman.errors import InvalidSql, ParameterError, Unsupported
 from dragoman.sql.facts import is_query
 from dragoman.sql.lexicon import Lexicon
+from dragoman.sql.stars import check_stars
 from dragoman.sql.statement import Statement
 from dragoman.sql.text import clean, tokens
 from dragoman.sql.tree import parse_text
@@ -77,7 +78,7 @@ def translate(
     tree = tree_with_parameters(statement)
     if not is_query(tree):
         raise Unsupported("Only queries are translated.", suggestion="Send one SELECT, VALUES or WITH.")
-    tree.meta.update(source=source, notices=[])
+    tree.meta.update(source=source, notices=check_stars(tree, source, target))
     tree = _rewrite(tree, rewrite)
     notices = tuple(dict.fromkeys((f"Translated from {source} to {target}.", *tree.meta["notices"])))
     sql, order = _number_parameters(_generate(tree, target), target, placeholder)
