@@ -94,6 +94,7 @@ LONG = frozenset(
         "tests/differential/test_columns.py",
         "tests/differential/test_nested_with.py",
         "tests/differential/test_whole_parts.py",
+        "tests/fuzz/test_damaged_files.py",
         "tests/fuzz/test_fuzz_tools.py",
         "tests/fuzz/test_large_catalogs.py",
         "tests/fuzz/test_voice.py",
