@@ -1,6 +1,8 @@
 """Roles that are wrong in one place, made up from a seed: each stops the start and says where, and none opens."""
 
+import contextlib
 import random
+import sqlite3
 from dataclasses import replace
 
 import pytest
@@ -139,3 +141,20 @@ async def test_roles_that_are_wrong_in_one_place_stop_the_start_and_say_where(wa
         assert "dragoman.toml" in told, (seed, told)
         assert key in told, (seed, told)
         assert meant in told, (seed, told)
+
+
+async def test_what_is_missing_is_told_with_what_was_not_read(tmp_path):
+    """It may be there, and only not have been read."""
+    file = tmp_path / "shop.db"
+    with contextlib.closing(sqlite3.connect(file)) as connection:
+        connection.executescript("CREATE TABLE t (a); CREATE VIEW broken AS SELECT a FROM gone")
+    configuration = tmp_path / "dragoman.toml"
+    configuration.write_text(
+        '[databases.shop]\nurl = "sqlite:///shop.db"\n[roles.reader]\nprincipals = ["*"]\n'
+        '[[roles.reader.grants]]\ndatabase = "shop"\ntables = ["main.other"]\n'
+    )
+    with pytest.raises(ConfigurationError) as refused:
+        async with Gateway.open(configuration):
+            pass
+    assert "names no table" in refused.value.message
+    assert "broken" in str(refused.value.suggestion)

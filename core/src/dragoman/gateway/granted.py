@@ -66,6 +66,9 @@ class RolesFit:
         )
         if snapshot is not self._compiled_of:  # with another catalog, a part may no longer compile
             self._compiled_of, self._compiled = snapshot, set()
+        if found and snapshot.told:  # what is missing may be in what was not read
+            unread = f" The database told: {' '.join(snapshot.told)}"
+            found = [each._replace(remedy=each.remedy + unread) for each in found]
         if not found:
             found += await self._try_out(self._confining_roles(), snapshot, self._compiled)
         self._fits = not found
