@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 _COMPLETE, _CLOSED, _COLUMNS = b"C3T"
@@ -25,6 +25,10 @@ class Batch:
     messages: bytes
     answers: int
     last: int
+
+    def __add__(self, other: Batch) -> Batch:
+        """Return the commands of both, whose answers end with messages of one kind."""
+        return replace(self, messages=self.messages + other.messages, answers=self.answers + other.answers)
 
     @classmethod
     def of(cls, *commands: str) -> Batch:
@@ -48,11 +52,20 @@ class Batch:
         """
         return cls(_about_statement(b"D", name), 1, _COLUMNS)
 
+    @classmethod
+    def parsing(cls, text: str) -> Batch:
+        """Return the question for the parameters of a statement as its tables are now, without an end, as above."""
+        return cls(_parse(text) + _about_statement(b"D", ""), 1, _COLUMNS)
+
 
 def _message(command: str) -> bytes:
+    return _parse(command) + _BIND + _EXECUTE
+
+
+def _parse(text: str) -> bytes:
     # No name before the text; no types of parameters after it.
-    body = b"\0" + command.encode() + b"\0\0\0"
-    return b"P" + struct.pack("!I", len(body) + 4) + body + _BIND + _EXECUTE
+    body = b"\0" + text.encode() + b"\0\0\0"
+    return b"P" + struct.pack("!I", len(body) + 4) + body
 
 
 def _about_statement(kind: bytes, name: str) -> bytes:

@@ -43,6 +43,7 @@ _TERMINATE = b"X\0\0\0\4"
 _HEAD = struct.Struct("!BI")
 _TOLD = (ord("E"), ord("N"))
 _ERROR = ord("E")
+_PARAMETERS = ord("t")
 _ANSWERS = frozenset(b"123CtT")
 """The kinds of messages that answer a command: parsed, bound, closed, complete, its parameters, its columns."""
 # A peer that has vanished without a word is noticed within half a minute.
@@ -173,11 +174,13 @@ class Frames:
 class Aside:
     """Removes the answers to a `Batch` from the data that arrives. `left`: the number of answers still to come.
 
-    The driver sees an error, and no more answers come after it.
+    The driver sees an error, and no more answers come after it. `parameters`: the OIDs of the types that the first
+    description of parameters names.
     """
 
     left: int
     last: int
+    parameters: tuple[int, ...] | None = None
     _held: bytes = b""
 
     def take(self, data: bytes) -> bytes:
@@ -193,6 +196,8 @@ class Aside:
                 break
             if kind not in _ANSWERS:
                 seen += data[place:end]
+            elif kind == _PARAMETERS and self.parameters is None:
+                self.parameters = struct.unpack_from(f"!{(length - 6) // 4}I", data, place + 7)
             self.left -= kind == self.last
             place = end
         self._held = data[place:] if self.left else b""
@@ -215,8 +220,10 @@ class Transport:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.transport, name)
 
-    def send_with_next(self, before: Batch | None, behind: Batch | None = None) -> None:
+    def send_with_next(self, before: Batch | None, behind: Batch | None = None) -> Aside | None:
         """Send commands in one batch with the driver's next message, which runs or prepares a statement.
+
+        Return what takes the answers to those `before`.
 
         The driver must have all its answers, and no cancellation may be on its way. The answers to those `before` are
         taken out of what arrives; when one of them fails, its error is the statement's, which does not run. Those
@@ -228,6 +235,7 @@ class Transport:
             self.aside.append(Aside(before.answers, before.last))
         if behind is not None:
             self._behind = behind.messages
+        return self.aside[-1] if before is not None else None
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         """Send this, with what belongs before and behind it."""

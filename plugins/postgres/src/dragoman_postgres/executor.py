@@ -23,6 +23,7 @@ from dragoman import (
     Finding,
     InvalidSql,
     NotFound,
+    ParameterError,
     Plan,
     QueryTimeout,
     Request,
@@ -33,8 +34,8 @@ from dragoman import (
 from dragoman_postgres import plans
 from dragoman_postgres.batches import Batch
 from dragoman_postgres.deadline import Deadline
-from dragoman_postgres.driver import OURS, Statement, TooMuch
-from dragoman_postgres.failures import Stale, Unreadable, raise_translated, translate_errors
+from dragoman_postgres.driver import OURS, Aside, Statement, TooMuch
+from dragoman_postgres.failures import Stale, Unreadable, raise_translated, stale, translate_errors
 from dragoman_postgres.parameters import Parameters, teach
 from dragoman_postgres.pool import Connections, Session
 from dragoman_postgres.types import AS_IT_IS, NATIVE, SCALARS, Types
@@ -79,12 +80,16 @@ class Prepared:
     `plain`: the statement as it was before columns were converted to texts. A conversion hides that a column has
     another type now; the server tells it of this one. None: nothing is converted.
 
+    `again`: what the server is asked whenever the statement is used again: the columns of `plain`, and the parameters
+    of the text, parsed anew. The server keeps a parameter's first type, whatever it is compared with by now.
+
     `unlearned`: types that its rows turn out to have, and that are to be learned. `learned`: those that were. `until`:
     the time until which all of that holds.
     """
 
     statement: Statement
     plain: Statement | None
+    again: Batch | None
     wrapped: Wrapped
     columns: tuple[Column, ...]
     converters: dict[int, Convert]
@@ -93,6 +98,11 @@ class Prepared:
     learned: set[int]
     parameters: Parameters
     until: float
+
+    def check(self, told: Aside) -> None:
+        """Raise `Stale` if the server has answered that its parameters are of other types now."""
+        if told.parameters not in (None, self.parameters.oids):
+            raise stale()
 
     async def make(self, rows: Rows) -> Sequence[Rows | Encoded]:
         """Return rows with the values that their texts stand for. Long texts become values in a thread."""
@@ -120,7 +130,7 @@ class PostgresExecutor(Executor):
             try:
                 try:
                     stream, batches = await self._start(session, request)
-                except (Stale, ConnectionFailed, InvalidSql, NotFound, TooMuch) as error:
+                except (Stale, ConnectionFailed, InvalidSql, NotFound, ParameterError, TooMuch) as error:
                     stream, batches = await self._start_anew(session, request, error)
                 async with aclosing(batches):
                     yield stream
@@ -223,8 +233,9 @@ class PostgresExecutor(Executor):
             batches = self._pieces(session, prepared, arguments, request, notices)
         else:
             self._connections.begin_ahead(session, end=True)
-            if prepared.plain is not None and not session.compiled:  # it was kept: are its columns the same?
-                session.connection.send_with_next(Batch.describing(prepared.plain.get_name()))
+            told: Aside | None = None
+            if prepared.again is not None and not session.compiled:  # it was kept
+                told = session.connection.send_with_next(prepared.again)
             # Where the server counts the bytes itself, it stops long before.
             most = (1 if prepared.wrapped.most_bytes is None else 3) * SLACK * request.limits.max_bytes
             deadline = Deadline(time.monotonic() + NEAR * request.limits.timeout)
@@ -232,9 +243,13 @@ class PostgresExecutor(Executor):
             try:
                 rows: Rows = await prepared.statement.fetch(*arguments)
             except Exception as error:
+                if told is not None:
+                    prepared.check(told)
                 raise_translated(error, self._name, prepared.wrapped.prefix, len(request.statement))
             session.heard = True
             session.begun = session.connection.is_in_transaction()
+            if told is not None:
+                prepared.check(told)
             cut: Cut = ""
             if prepared.wrapped.most_bytes is not None:
                 rows, cut = split_counts(rows, prepared.wrapped)
@@ -331,6 +346,7 @@ class PostgresExecutor(Executor):
         return Prepared(
             statement=statement,
             plain=plain if is_converted else None,
+            again=_ask_again(plain, parameters, is_converted=is_converted),
             wrapped=wrapped,
             columns=tuple(
                 Column(a.name, types.type_name(a.type.oid, modifier, a.type.name), scalar.kind)
@@ -420,6 +436,14 @@ async def _batches(made: Sequence[Rows | Encoded], cut: Cut, most: int | None) -
             f"The rows take more than {most} bytes as the server writes them; only a part was read.",
             suggestion="Select fewer columns or rows, or pick parts of the JSON and composite values.",
         )
+
+
+def _ask_again(plain: Statement, parameters: Parameters, *, is_converted: bool) -> Batch | None:
+    columns = Batch.describing(plain.get_name()) if is_converted else None
+    if not parameters.oids:
+        return columns
+    parsing = Batch.parsing(plain.get_query())
+    return parsing + columns if columns else parsing
 
 
 def _late() -> QueryTimeout:

@@ -90,12 +90,13 @@ async def teach(
 
 @dataclass(frozen=True, slots=True)
 class Parameters:
-    """A statement's parameters: the names of their types, and the functions that convert JSON values for the driver.
+    """A statement's parameters: their types, and the functions that convert JSON values for the driver.
 
     `unknown`: PostgreSQL's own types whose values the driver must be made to send as text. `searching`: one of them is
     a text search query.
     """
 
+    oids: tuple[int, ...]
     names: tuple[str, ...]
     encoders: tuple[Encode, ...]
     unknown: tuple[tuple[str, str], ...]
@@ -106,6 +107,7 @@ class Parameters:
         """Return the parameters of these types, which `types` has learned."""
         unknown = set[int]().union(*(_unknown(types, oid) for oid in oids))
         return cls(
+            oids=tuple(oids),
             names=tuple(types[oid].name for oid in oids),
             encoders=tuple(encoder(types, oid) for oid in oids),
             unknown=tuple(types[oid].internal for oid in unknown),
