@@ -7,9 +7,9 @@ import shutil
 import anyio
 import asyncpg
 import pytest
-from dragoman import ConnectionFailed, DragomanError, Gateway
+from dragoman import Column, ConnectionFailed, DragomanError, Gateway, Kind
 from dragoman.gateway import breaker
-from dragoman.testing.asking import failure_of, value_of
+from dragoman.testing.asking import ask, failure_of, value_of
 from dragoman_postgres.executor import PostgresExecutor
 from dragoman_postgres.testing import Server, installations
 
@@ -148,3 +148,32 @@ async def test_a_statement_that_does_not_answer_keeps_no_other_caller_from_a_ser
                     break
                 await asyncio.sleep(0.02)
         assert [*(await of_a_caller(gateway, "SELECT 1")).rows] == [[1]]
+
+
+async def test_types_of_another_server_that_answers_at_the_address_are_its_own(primary):
+    """Servers that were not made of the same data give one number to different types."""
+    other = Server.start()
+    try:
+        await primary.run(" ".join(f"CREATE TYPE label{n} AS ENUM ('{n}');" for n in range(30)))
+        await other.run(" ".join(f"CREATE TYPE pair{n} AS (a integer, b integer);" for n in range(30)))
+        labels, pairs = await numbers_of(primary, "label%"), await numbers_of(other, "pair%")
+        number = min(set(labels) & set(pairs))
+        await primary.run(f"CREATE TABLE held AS SELECT enum_first(NULL::{labels[number]}) AS v")
+        await other.run(f"CREATE TABLE held AS SELECT ROW(1, 2)::{pairs[number]} AS v")
+        executor = over([primary, other], "any")
+        assert (await ask(executor, "SELECT v FROM held"))[0] == [Column("v", labels[number], Kind("text"))]
+        primary.halt()
+        await until(executor, "SELECT v FROM held", {"a": 1, "b": 2})
+        assert [column.type for column in (await ask(executor, "SELECT v FROM held"))[0]] == [pairs[number]]
+        await executor.aclose()
+    finally:
+        other.stop()
+
+
+async def numbers_of(server, pattern):
+    """Types by their numbers in the catalog."""
+    connection = await asyncpg.connect(server.address("postgres"))
+    sql = "SELECT oid, typname FROM pg_type WHERE typname LIKE $1"
+    found = dict(map(tuple, await connection.fetch(sql, pattern)))
+    await connection.close()
+    return found

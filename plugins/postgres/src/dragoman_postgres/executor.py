@@ -38,7 +38,7 @@ from dragoman_postgres.driver import OURS, Aside, Statement, TooMuch
 from dragoman_postgres.failures import Stale, Unreadable, raise_translated, stale, translate_errors
 from dragoman_postgres.parameters import Parameters, teach
 from dragoman_postgres.pool import Connections, Session
-from dragoman_postgres.types import AS_IT_IS, NATIVE, SCALARS, Types
+from dragoman_postgres.types import AS_IT_IS, NATIVE, SCALARS
 from dragoman_postgres.values import (
     ROWS_AT_ONCE,
     Convert,
@@ -118,7 +118,6 @@ class PostgresExecutor(Executor):
         self._database = database
         self._name = database.name
         self._connections = Connections(database)
-        self._types = Types(database.catalog_ttl)
         self._wide: OrderedDict[Key, None] = OrderedDict()
 
     @asynccontextmanager
@@ -203,7 +202,7 @@ class PostgresExecutor(Executor):
         if isinstance(error, TooMuch) or (session.compiled and not isinstance(error, Stale)):
             raise error
         # It was prepared before a table or type was altered.
-        self._types.forget()
+        session.types.forget()
         await self._connections.restart(session)
         try:
             return await self._start(session, request)
@@ -299,7 +298,7 @@ class PostgresExecutor(Executor):
             self._connections.begin_ahead(session)
             session.connection.allow(OURS)
             with translate_errors(self._name):
-                await self._types.learn(session.connection, prepared.unlearned)
+                await session.types.learn(session.connection, prepared.unlearned)
             prepared.learned.update(prepared.unlearned)
             prepared.unlearned.clear()
             made = await prepared.make(rows)
@@ -328,7 +327,7 @@ class PostgresExecutor(Executor):
         first = wrap(request.statement, request.limits, lead=lead)
         statement, attributes, modifiers = await self._describe(session, first, request)
         plain = statement
-        types = self._types
+        types = session.types
         with translate_errors(self._name):
             await types.learn(session.connection, (a.type.oid for a in attributes if a.type.oid not in SCALARS))
             await types.spell(session.connection, zip((a.type.oid for a in attributes), modifiers, strict=True))
@@ -382,7 +381,7 @@ class PostgresExecutor(Executor):
                         return statement, statement.get_attributes(), modifiers
             except Unreadable as error:
                 with translate_errors(self._name):
-                    more = await self._types.leaves(session.connection, error.type)
+                    more = await session.types.leaves(session.connection, error.type)
                 if not set(more) - set(unreadable):
                     raise
                 unreadable = [*{*unreadable, *more}]
@@ -402,8 +401,8 @@ class PostgresExecutor(Executor):
 
     async def _parameters(self, session: Session, statement: Statement) -> Parameters:
         oids = [parameter.oid for parameter in statement.get_parameters()]
-        await self._types.learn(session.connection, oids)
-        return Parameters.of(self._types, oids)
+        await session.types.learn(session.connection, oids)
+        return Parameters.of(session.types, oids)
 
     def _key(self, request: Request) -> tuple[Key, bool]:
         """Return the key of a prepared statement, and whether it counts its bytes."""

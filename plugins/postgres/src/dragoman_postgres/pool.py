@@ -23,6 +23,7 @@ from dragoman_postgres.connecting import Connector, bound_times
 from dragoman_postgres.driver import CATALOG, OURS, Connection
 from dragoman_postgres.failures import LOST, is_lost, raise_translated, translate, translate_errors, unreachable
 from dragoman_postgres.spelling import quote, quote_text
+from dragoman_postgres.types import Types
 
 UNTAGGED: Mapping[str, str] = MappingProxyType({})
 GRACE: Final = 2.0
@@ -50,6 +51,9 @@ _GRANT = "The administrator can grant the roles of database_roles to the one tha
 class Session:
     """A connection, with its prepared statements, the most recently used last. `spent`: it must not be lent again.
 
+    `types`: what is known of its server's types. Another server may answer the next connection, with other types of the
+    same numbers.
+
     `worked`: the seconds of its loans before the one that began at `since`. Beyond `enough` of them it is replaced.
 
     Of a loan: `seconds`, `tags` and `acting` are those of its request; `compiled`: a statement was prepared; `begun`:
@@ -57,6 +61,7 @@ class Session:
     """
 
     connection: Connection
+    types: Types
     prepared: OrderedDict[Any, Any] = field(default_factory=OrderedDict[Any, Any])
     spent: bool = False
     worked: float = 0.0
@@ -81,6 +86,7 @@ class Connections(Manager[Session]):
     def __init__(self, database: Database, size: int | None = None, *, bounded: bool = True) -> None:
         self._name = database.name
         self._acting = database.acting
+        self._lifetime = database.catalog_ttl
         self._seconds = database.timeout if bounded else None
         self.connector = Connector(database, bounded=bounded)
         what = f"connections to the database {self._name!r}"
@@ -134,7 +140,7 @@ class Connections(Manager[Session]):
             connection = await self.connector.connect(seconds)
         except Exception as error:
             raise_translated(error, self._name)
-        return Session(connection, enough=max(MOST_WORK, WORTH * (time.monotonic() - begun)))
+        return Session(connection, self._make_types(), enough=max(MOST_WORK, WORTH * (time.monotonic() - begun)))
 
     def is_usable(self, resource: Session) -> bool:
         """Return whether the connection is usable, as far as we know."""
@@ -228,6 +234,7 @@ class Connections(Manager[Session]):
         await session.connection.leave()
         with translate_errors(self._name):
             session.connection = await self.connector.connect(session.seconds)
+        session.types = self._make_types()
         session.worked, session.since = 0.0, time.monotonic()
         await self._begin_again(session)
 
@@ -236,6 +243,10 @@ class Connections(Manager[Session]):
             await self._begin(session)
         except Lost as lost:
             raise lost.error from None
+
+    def _make_types(self) -> Types:
+        # Behind a pooler any transaction may have another server.
+        return Types(0.0 if self.connector.pooled else self._lifetime)
 
     async def aclose(self) -> None:
         """Close every connection. Work that the server does not end within `GRACE` seconds is left to it."""
