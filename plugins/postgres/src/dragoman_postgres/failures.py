@@ -104,6 +104,8 @@ _STATES: dict[str, tuple[type[DragomanError], str]] = {
     "XX": (QueryError, "The server failed; the administrator can see why in its log."),
     "P0": (QueryError, "A function of the database raised this; check its arguments."),
 }
+_AWAY = frozenset({"08", "53", "57"})
+"""Classes of SQLSTATE of a connection that breaks or is refused."""
 _UNSUPPORTED_BY_SERVER: dict[str, tuple[type[DragomanError], str]] = {
     "data-modifying": (WriteDenied, "Only reading is allowed: send a SELECT."),
     "cannot display a value": (QueryError, "Leave the column of this type out: the server cannot write its values."),
@@ -269,6 +271,10 @@ def _server_error(error: Any, database: str, prefix: int, length: int | None) ->
     state = "P0001" if raised else told  # RAISE may name any state
     kind, suggestion = _STATES.get(state) or _STATES.get(state[:2]) or _OTHER
     message = _words(error.message) or _words(str(error)).partition("\n")[0]
+    if kind is ConnectionFailed and _is_of_statement(error):
+        if state[:2] in _AWAY:
+            return _other_server(told)
+        kind, suggestion = QueryError, "Check the names that the query uses."
     if kind is ConnectionFailed:
         why = _UNREACHABLE.get(state) or _UNREACHABLE.get(state[:2]) or "the connection broke"
         return unreachable(database, why, suggestion)
@@ -302,6 +308,20 @@ def _server_error(error: Any, database: str, prefix: int, length: int | None) ->
     if sent and isinstance(made, ParameterError):
         made.parameter = int(sent[1])
     return made
+
+
+def _is_of_statement(error: Any) -> bool:
+    """Return whether our connection goes on. What ends it is fatal, or a transaction that has failed."""
+    return error.severity_en == "ERROR" and not isinstance(error, asyncpg.InFailedSQLTransactionError)
+
+
+def _other_server(state: str) -> QueryError:
+    """Return the error of a foreign table. The server's own words may hold the address of the other server."""
+    return QueryError(
+        "Another server, which the query reads through a foreign table, could not be asked.",
+        suggestion="Query other tables, or try again in a moment; the administrator can check that server.",
+        context={"sqlstate": state},
+    )
 
 
 def _offset(error: Any, prefix: int, length: int | None) -> int | None:
