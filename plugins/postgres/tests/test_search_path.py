@@ -87,3 +87,20 @@ async def test_a_path_without_schemas_is_followed(server: Server, path: str):
     async with Gateway.open([server.configure(name)]) as opened:
         assert (await opened.query(None, "SELECT count(*) FROM public.orders")).row_count == 1
     await server.drop(name)
+
+
+@pytest.mark.usefixtures("anyio_backend")
+async def test_a_name_means_the_same_for_new_connections_after_the_role_s_path_has_changed(server: Server):
+    name = await server.create(
+        "CREATE SCHEMA a; CREATE TABLE a.t AS SELECT 'a' AS x; CREATE SCHEMA b; CREATE TABLE b.t AS SELECT 'b' AS x"
+    )
+    await server.run(f'ALTER DATABASE "{name}" SET search_path = a, b')
+    async with Gateway.open([server.configure(name)]) as gateway:
+        for _ in range(2):
+            assert (await gateway.query(None, "SELECT x FROM t")).rows == [["a"]]
+            assert (await gateway.sample(None, "t")).rows == [["a"]]
+            await server.run(
+                f'ALTER DATABASE "{name}" SET search_path = b, a;'
+                f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'"
+            )
+    await server.drop(name)

@@ -11,6 +11,7 @@ import os
 import re
 import ssl
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -59,14 +60,32 @@ def bound_times(seconds: float) -> dict[str, str]:
     }
 
 
+@dataclass(slots=True)
+class SearchPath:
+    """The search path of all sessions of a database: those that judge names and those that run statements.
+
+    `text`: the configured schemas, as the gate assumes; otherwise the role's own path, as it was at the first
+    connection. None: it is not known yet.
+    """
+
+    text: str | None
+
+    @classmethod
+    def of(cls, database: Database) -> SearchPath:
+        """Return the path of a configured database."""
+        first = (database.schema,) if database.schema else ()
+        path = (*first, *(database.schemas or (("public",) if first else ())))
+        return cls(order_path(", ".join(dict.fromkeys(map(quote, path)))) if path else None)
+
+
 class Connector:
     """Opens connections to one database, and remembers which settings its server refuses.
 
-    `bounded`: sessions have deadlines of ours, which override those that the server sets. Raises `ConfigurationError`
-    for a host that administrators may not use.
+    `bounded`: sessions have deadlines of ours, which override those that the server sets. `path`: shared with another
+    connector. Raises `ConfigurationError` for a host that administrators may not use.
     """
 
-    def __init__(self, database: Database, *, bounded: bool = True) -> None:
+    def __init__(self, database: Database, *, bounded: bool = True, path: SearchPath | None = None) -> None:
         self._database = database
         self._times = bound_times(database.timeout) if bounded else {}
         if database.administered:
@@ -80,8 +99,8 @@ class Connector:
         # This setting, among others, decides whether a host is a writer, so it must not be ours there.
         self._told_later = self.options.target_session_attrs in ("read-write", "read-only")
         self._may_bound = True
-        self._path = _build_search_path(database)
-        self._follows_role = self._path is None
+        self._path = path or SearchPath.of(database)
+        self._follows_role = self._path.text is None
         self.pooled = self.options.pgbouncer
         """Whether a pooler between us and the server shares sessions among transactions. None: not known yet."""
 
@@ -104,7 +123,7 @@ class Connector:
             "xmlbinary": "base64",
             "xmloption": "content",
             **READ_ONLY,
-            **({"search_path": self._path} if self._path else {}),
+            **({"search_path": self._path.text} if self._path.text else {}),
             **({"work_mem": self.options.work_mem} if self.options.work_mem else {}),
         }
 
@@ -130,8 +149,9 @@ class Connector:
         if self.pooled is None:
             self.pooled = await _is_pooled(connection)
         self._may_end_transactions = connection.get_server_version() >= (17,)
-        if self._follows_role:
-            self._path = order_path(await _role_s_path(connection))
+        if self._path.text is None:
+            path = order_path(await _role_s_path(connection))
+            self._path.text = self._path.text or path
         if not self.pooled:
             if commands := [f"SET {name} = {value}" for name, value in self._later_settings().items()]:
                 await connection.execute("; ".join(commands))
@@ -141,7 +161,7 @@ class Connector:
     def _later_settings(self) -> dict[str, str]:
         """Return the settings of a session that are known, or that the server knows, only once it is connected."""
         return {
-            **({"search_path": self._path} if self._follows_role and self._path else {}),
+            **({"search_path": self._path.text} if self._follows_role and self._path.text else {}),
             **(READ_ONLY if self._told_later else {}),
             **(WHOLE_TRANSACTION if self._times and self._may_end_transactions else {}),
         }
@@ -317,13 +337,6 @@ def _system_roots() -> str | None:
     """Return the file of the system's trusted certificates, from OpenSSL or its distribution; None: there is none."""
     known = (ssl.get_default_verify_paths().cafile, *_BUNDLES)
     return next((path for path in known if path and Path(path).is_file()), None)
-
-
-def _build_search_path(database: Database) -> str | None:
-    """Return the search path: the configured schemas and no others, as the gate assumes."""
-    first = (database.schema,) if database.schema else ()
-    path = (*first, *(database.schemas or (("public",) if first else ())))
-    return order_path(", ".join(dict.fromkeys(map(quote, path)))) if path else None
 
 
 def order_path(path: str) -> str:

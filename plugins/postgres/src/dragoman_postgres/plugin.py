@@ -7,6 +7,7 @@ from pathlib import Path
 
 from dragoman import AuditStore, Database, DialectPlugin, Executor, Inspector, Validator, hookimpl
 
+from dragoman_postgres.connecting import SearchPath
 from dragoman_postgres.dialect import DIALECT
 from dragoman_postgres.executor import PostgresExecutor
 from dragoman_postgres.gate import PostgresGate
@@ -18,10 +19,10 @@ CATALOG_CONNECTIONS = 2
 
 
 class CatalogReader(PostgresInspector):
-    """The inspector, with connections of its own."""
+    """The inspector, with connections of its own, which look names up as the executor's do."""
 
-    def __init__(self, database: Database) -> None:
-        self.connections = Connections(database, CATALOG_CONNECTIONS)
+    def __init__(self, database: Database, path: SearchPath) -> None:
+        self.connections = Connections(database, CATALOG_CONNECTIONS, path=path)
         super().__init__(database, self.connections)
 
     async def aclose(self) -> None:
@@ -42,12 +43,13 @@ class PostgresPlugin(DialectPlugin):
     @hookimpl
     def inspector(self, database: Database, executor: Executor) -> Inspector:
         """Return the inspector, with connections of its own."""
-        return CatalogReader(database)
+        assert isinstance(executor, PostgresExecutor)  # the core passes each plugin what it returned
+        return CatalogReader(database, executor.path)
 
     @hookimpl
     def validators(self, database: Database, executor: Executor, inspector: Inspector) -> Sequence[Validator]:
         """Return the gate, which asks the catalog over the connections of the inspector made above."""
-        assert isinstance(inspector, CatalogReader)  # the core passes each plugin what it returned
+        assert isinstance(inspector, CatalogReader)  # as above
         return (PostgresGate(database, inspector),)
 
     def audit_store(self, database: Database) -> AuditStore:

@@ -19,7 +19,7 @@ from dragoman import Acting, Database
 from dragoman.pool import Lost, Manager, Pool
 
 from dragoman_postgres.batches import ROLLBACK, Batch
-from dragoman_postgres.connecting import Connector, bound_times
+from dragoman_postgres.connecting import Connector, SearchPath, bound_times
 from dragoman_postgres.driver import CATALOG, OURS, Connection
 from dragoman_postgres.failures import LOST, is_lost, raise_translated, translate, translate_errors, unreachable
 from dragoman_postgres.spelling import quote, quote_text
@@ -83,12 +83,14 @@ class Session:
 class Connections(Manager[Session]):
     """At most `size` connections to one database. The one used last is used first."""
 
-    def __init__(self, database: Database, size: int | None = None, *, bounded: bool = True) -> None:
+    def __init__(
+        self, database: Database, size: int | None = None, *, bounded: bool = True, path: SearchPath | None = None
+    ) -> None:
         self._name = database.name
         self._acting = database.acting
         self._lifetime = database.catalog_ttl
         self._seconds = database.timeout if bounded else None
-        self.connector = Connector(database, bounded=bounded)
+        self.connector = Connector(database, bounded=bounded, path=path)
         what = f"connections to the database {self._name!r}"
         self._pool = Pool(self, size or database.pool_size, what, grace=GRACE, most_idle=MOST_IDLE)
 
