@@ -36,7 +36,7 @@ from dragoman_postgres.batches import Batch
 from dragoman_postgres.connecting import SearchPath
 from dragoman_postgres.deadline import Deadline
 from dragoman_postgres.driver import OURS, Aside, Statement, TooMuch
-from dragoman_postgres.failures import Stale, Unreadable, raise_translated, stale, translate_errors
+from dragoman_postgres.failures import Internal, Stale, Unreadable, raise_translated, stale, translate_errors
 from dragoman_postgres.parameters import Parameters, teach
 from dragoman_postgres.pool import Connections, Session
 from dragoman_postgres.types import AS_IT_IS, NATIVE, SCALARS
@@ -131,7 +131,7 @@ class PostgresExecutor(Executor):
             try:
                 try:
                     stream, batches = await self._start(session, request)
-                except (Stale, ConnectionFailed, InvalidSql, NotFound, ParameterError, TooMuch) as error:
+                except (Stale, ConnectionFailed, Internal, InvalidSql, NotFound, ParameterError, TooMuch) as error:
                     stream, batches = await self._start_anew(session, request, error)
                 async with aclosing(batches):
                     yield stream

@@ -43,6 +43,11 @@ LOST = (
 `InternalClientError`: the server's last message has arrived, but not yet the end of the connection.
 """
 
+
+class Internal(QueryError):
+    """The server failed. A statement that was kept may name a type or function by the number of a dropped one."""
+
+
 SLOW = QueryTimeout.remedy
 _SYNTAX = "Check the statement against PostgreSQL's syntax."
 _TYPES = "Check the types with describe_table and cast where they differ."
@@ -101,7 +106,7 @@ _STATES: dict[str, tuple[type[DragomanError], str]] = {
     "28": (ConnectionFailed, "Check user and password in the configuration, and the server's pg_hba.conf."),
     "3D": (ConnectionFailed, "Check the name of the database in the configuration."),
     "58": (QueryError, "The server has trouble with its files; the administrator can see why in its log."),
-    "XX": (QueryError, "The server failed; the administrator can see why in its log."),
+    "XX": (Internal, "The server failed; the administrator can see why in its log."),
     "P0": (QueryError, "A function of the database raised this; check its arguments."),
 }
 _AWAY = frozenset({"08", "53", "57"})
