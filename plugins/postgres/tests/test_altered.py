@@ -290,7 +290,7 @@ async def test_a_parameter_has_the_type_of_the_column_that_it_is_compared_with_n
     await executor.aclose()
 
 
-@pytest.mark.parametrize("seed", (0, 1, 2, 40))
+@pytest.mark.parametrize("seed", [0, 1, 2, 40])
 async def test_each_answer_after_a_change_is_that_of_a_new_connection(server, altered, seed):
     name, admin = altered
     rng = random.Random(seed)
