@@ -52,6 +52,16 @@ _SHORT = ("-XX:TieredStopAtLevel=1",)
 Half the work of a start is compiling code well that does not run for long. Measured over 1,200 statements: 175 ms of
 processor time each at the end with these options, 120 without, even after about 1,000.
 """
+_LONG = (
+    "-XX:Tier4InvocationThreshold=20000",
+    "-XX:Tier4MinInvocationThreshold=2400",
+    "-XX:Tier4CompileThreshold=60000",
+    "-XX:Tier4BackEdgeThreshold=160000",
+)
+"""Java options of a server for many statements: code is compiled well once it has run four times as often as usual.
+
+Measured over 540 statements: 89 s of processor time, 115 s without.
+"""
 # The shell outlives us: when the pipe to it closes, for whatever reason, it ends the server and cleans up.
 _KEEPER = """
 trap '' INT TERM HUP PIPE
@@ -108,7 +118,7 @@ class Server:
         contents = {"config.properties": _properties(given), "log.properties": "io.trino=WARN\n", **(files or {})}
         contents |= {f"catalog/{name}.properties": _properties(catalog) for name, catalog in catalogs.items()}
         _lay_out(folder, contents, {catalog["connector.name"] for catalog in catalogs.values()})
-        server = cls(f"http://127.0.0.1:{port}", ADMIN, _keep(folder, *(() if long else _SHORT)), folder)
+        server = cls(f"http://127.0.0.1:{port}", ADMIN, _keep(folder, *(_LONG if long else _SHORT)), folder)
         server._wait()
         return server
 
