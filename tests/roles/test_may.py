@@ -50,6 +50,18 @@ def test_it_says_whether_a_statement_may_run(may):
     code, told = may("ann:analysts", "shop", "select * from salaries")
     assert code == 1
     assert "refused: TABLE_NOT_FOUND" in told
+    assert told.endswith("\n  main.salaries  denied by roles.analyst.grants.0.deny\n")
+
+
+def test_it_says_which_tables_of_a_refused_statement_no_grant_gives(may):
+    _, told = may("olga", "shop", "select * from orders, salaries", "--json")
+    assert json.loads(told)["tables"] == {"main.orders": {"by": [], "denied_by": []}}
+    _, told = may("olga", "shop", "select * from orders")
+    assert told.endswith("\n  main.orders  by no grant\n")
+    _, told = may("olga", "shop", "delete from orders")
+    assert "main.orders" not in told
+    _, told = may("olga", "shop", "select * from nothing")
+    assert "by no grant" not in told
 
 
 def test_somebody_without_a_role_may_nothing(may):

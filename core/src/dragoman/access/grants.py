@@ -155,9 +155,9 @@ class Grants:
         self._dialect = dialect
         self._home = database.database if Capability.CATALOGS in dialect.capabilities else None
         tables = [(pattern, grant) for grant in self._grants for pattern in grant.tables]
-        denied = [pattern for grant in self._grants for pattern in grant.deny]
+        denied = [(pattern, f"{grant.key}.deny") for grant in self._grants for pattern in grant.deny]
         self._granting = ByName(dialect, [(each[0].parts[-1], each) for each in tables])
-        self._denying = ByName(dialect, [(each.parts[-1], each) for each in denied])
+        self._denying = ByName(dialect, [(each[0].parts[-1], each) for each in denied])
         self._narrow = {id(grant): _Narrow(grant, dialect) for grant in self._grants if _speaks_of_columns(grant)}
 
     def reaches(self, schema: str | None, catalog: str | None) -> bool:
@@ -167,7 +167,7 @@ class Grants:
 
     def on(self, table: Table) -> Permission | None:
         """Return what may be read of a relation. None: for the caller, it does not exist."""
-        if table.system or self._denies(table.relation):
+        if table.system or self.find_denials(table.relation):
             return None
         naming = list(self.granting(table.relation))
         granting = [self._of_relation(grant, table.relation) for grant in naming]
@@ -244,9 +244,10 @@ class Grants:
                 last = grant
                 yield grant
 
-    def _denies(self, relation: Relation) -> bool:
-        """Return whether any grant denies it. No role can give back what another denies."""
-        return any(self.fits(pattern, relation) for pattern in self._denying.find(relation.name))
+    def find_denials(self, relation: Relation) -> list[str]:
+        """Return the keys that deny a relation. No role can give back what another denies."""
+        found = self._denying.find(relation.name)
+        return list(dict.fromkeys(key for pattern, key in found if self.fits(pattern, relation)))
 
     def _has(self, granting: Sequence[ReadGrant], relation: Relation, column: str) -> bool:
         if any(pattern.hides(relation, column, self._dialect) for grant in granting for pattern in grant.deny_columns):

@@ -16,7 +16,7 @@ from dragoman.cli.common import (
 )
 from dragoman.config import Configuration
 from dragoman.errors import DragomanError
-from dragoman.model import Claims, Principal
+from dragoman.model import LOCAL, Claims, Principal
 
 if TYPE_CHECKING:
     from dragoman.access import Permission
@@ -105,7 +105,9 @@ async def _ask(
             told = {"roles": list(seen.access.names), "tools": "all" if tools is None else list(tools)}
         names = seen.names if database is None else (gateway.resolve_name(database),)
         if sql is not None and database is not None:
-            return {**told, **await _judge(seen, caller, names[0], sql)}
+            judged = await _judge(seen, caller, names[0], sql)
+            withheld = {} if judged["allowed"] else await _find_withheld(gateway, seen, names[0], sql)
+            return {**told, **judged, **({"tables": withheld} if withheld else {})}
         names = tuple(name for name in names if name in seen.names or name not in gateway.names)
         return {**told, "databases": {name: await _describe_grants(seen, name, caller) for name in names}}
 
@@ -127,6 +129,31 @@ async def _judge(seen: Gateway, caller: Principal, database: str, sql: str) -> d
     read = set(map(str, await opened.judge.relations(statement)))
     granted = await _tables(opened.catalog)
     return {"allowed": True, "tables": {name: facts for name, facts in granted.items() if name in read}}
+
+
+async def _find_withheld(gateway: Gateway, seen: Gateway, database: str, sql: str) -> dict[str, Any]:
+    """Return the tables of a refused statement that the caller does not have, with the keys that deny each."""
+    from dragoman.access import Grants
+    from dragoman.catalog import GrantedCatalog
+
+    if seen.access is None or database not in seen.names:
+        return {}
+    catalog, whole = seen.database(database).catalog, gateway.database(database)
+    if not isinstance(catalog, GrantedCatalog):
+        return {}
+    try:
+        statement = await whole.judge.judge(sql, "execute_query", LOCAL)
+        read = await whole.judge.relations(statement)
+        known = (await whole.catalog.snapshot()).by_relation
+        permissions = await catalog.permissions()
+    except DragomanError:
+        return {}  # it is refused whatever the roles say
+    grants = Grants(seen.access.databases[database].grants, whole.dialect, whole.config)
+    return {
+        str(relation): {"by": [], "denied_by": grants.find_denials(relation)}
+        for relation in read
+        if relation in known and relation not in permissions
+    }
 
 
 def _describe_acting(opened: OpenDatabase, caller: Principal) -> dict[str, Any]:
@@ -201,6 +228,9 @@ def _lines(told: dict[str, Any]) -> Iterator[str]:
 
 def _table_lines(tables: dict[str, Any]) -> Iterator[str]:
     for table, facts in tables.items():
+        if not facts["by"]:
+            yield f"  {table}  {'denied by ' + ', '.join(facts['denied_by']) if facts['denied_by'] else 'by no grant'}"
+            continue
         columns = facts["columns"]
         shown = "" if columns == "all" else f" ({', '.join(columns)})"
         yield f"  {table}{shown}  by {', '.join(facts['by'])}"
