@@ -1,4 +1,4 @@
-"""Runs commands side by side, two more than there are processors; fails if one of them fails, and shows what it said.
+"""Runs commands side by side, one more than there are processors; fails if one of them fails, and shows what it said.
 
 Each line of the input is a name and a command, the longest first: `types  uv run mypy`. One that begins with `#` is
 left out. A line is printed when a command begins and when it ends; what a command printed is kept, and shown at the end
@@ -24,8 +24,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-AT_ONCE = int(os.environ.get("JOBS") or 2 + max(2, os.cpu_count() or 2))
-"""More than there are processors: tests of servers and of programs wait for half of their time."""
+AT_ONCE = int(os.environ.get("JOBS") or 1 + max(2, os.cpu_count() or 2))
+"""More than there are processors: tests wait for servers and programs. With more still, tests miss their deadlines."""
 SHOWN = 30_000
 """Of what one command printed, the characters that are shown: its end."""
 AGAIN = 3

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parent
-pytestmark = [pytest.mark.full, pytest.mark.timeout(700)]
+pytestmark = [pytest.mark.full, pytest.mark.timeout(1900)]
 
 
 def catches() -> dict[str, tuple[str, str]]:
@@ -45,7 +45,7 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], 
         capture_output=True,
         check=False,
         text=True,
-        timeout=600,
+        timeout=1800,
     )
     assert report.exists(), done.stdout + done.stderr
     return dict(map(outcome, xml.parse(report).iter("testcase")))

@@ -13,6 +13,8 @@ from dragoman.tools import Toolbox
 from dragoman_postgres.rules import load_allowed
 from dragoman_postgres.rules.policy import fits, read_policy
 
+pytestmark = pytest.mark.timeout(600)
+
 MARK, ABSENT = "zyxmark", "zyxmurk"
 """A word that is in every name and text of the secret schema, and one that is nowhere."""
 SECRET = f"""
