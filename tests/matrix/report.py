@@ -108,8 +108,8 @@ says so:
 - `round()` rounds a half of the written decimal away from zero; SQLite rounds the binary float next to it.
 - `upper()`, `lower()` and ILIKE know all letters, some, or only ASCII, depending on engine and locale. Texts sort by
   the target's collation.
-- `*` beside USING has the columns in another order on SQLite. `t.*` beside USING is refused between Trino and the
-  others: there it leaves out the columns of USING.
+- `*` beside USING has the columns in another order on SQLite and DuckDB. `t.*` of a table that USING joins is refused
+  between Trino and the others: there it leaves out the columns of USING.
 - A recursive WITH stops after ten steps on Trino, unless its administrator allows more.
 
 Some queries fail on the target, with its own error, instead of giving another answer: a name in SQLite's WHERE that
