@@ -9,9 +9,10 @@ from contextlib import suppress
 
 import asyncpg
 import pytest
-from dragoman import DragomanError
-from dragoman.testing.asking import ask, value_of
-from dragoman_postgres.executor import PostgresExecutor
+from dragoman import DragomanError, ParameterError, ResultTooLarge
+from dragoman.testing.asking import ask, failure_of, value_of
+from dragoman_postgres.executor import SMALL, PostgresExecutor
+from dragoman_postgres.wrapping import SLACK
 
 pytestmark = pytest.mark.usefixtures("lasting")
 
@@ -287,6 +288,31 @@ async def test_a_parameter_has_the_type_of_the_column_that_it_is_compared_with_n
     for sql in ("SELECT count(*) FROM compared WHERE c = $1", "SELECT count(*) FROM compared WHERE c <= $1"):
         for _ in range(2):
             assert await value_of(executor, sql, value) == 1
+    await executor.aclose()
+
+
+async def test_an_answer_that_is_too_large_is_told_as_such_after_a_change(server, altered):
+    """Its connection is lost, and cannot prepare the statement anew."""
+    name, admin = altered
+    executor = PostgresExecutor(configured(server, name))
+    asked = "SELECT repeat('x', 5000000) FROM compared WHERE c <= $1"
+    await admin.execute("CREATE TABLE compared (c real)")
+    for _ in range(2):
+        await ask(executor, asked, 1, max_bytes=1000)
+    await admin.execute("ALTER TABLE compared ALTER c TYPE double precision; INSERT INTO compared VALUES (0.1)")
+    assert isinstance(await failure_of(executor, asked, 1, max_bytes=1000), ResultTooLarge)
+    await executor.aclose()
+
+
+async def test_a_wrong_value_is_told_as_such_after_an_answer_of_nearly_all_bytes(server, altered):
+    """The statement is prepared anew over the connection that has few bytes left."""
+    executor = PostgresExecutor(configured(server, altered[0]))
+    sql = "SELECT repeat('x', $1)"
+    for length in range(SMALL - 800, SMALL, 40):
+        for _ in range(2):
+            with suppress(ResultTooLarge):
+                await ask(executor, sql, length, max_bytes=SMALL // SLACK)
+        assert isinstance(await failure_of(executor, sql, "x", max_bytes=SMALL // SLACK), ParameterError)
     await executor.aclose()
 
 

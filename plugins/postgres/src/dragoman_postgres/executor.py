@@ -244,7 +244,7 @@ class PostgresExecutor(Executor):
             try:
                 rows: Rows = await prepared.statement.fetch(*arguments)
             except Exception as error:
-                if told is not None:
+                if told is not None and not session.connection.is_closed():
                     prepared.check(told)
                 raise_translated(error, self._name, prepared.wrapped.prefix, len(request.statement))
             session.heard = True

@@ -224,6 +224,7 @@ class Connections(Manager[Session]):
     async def restart(self, session: Session) -> None:
         """Begin the transaction of a lent session again, with nothing prepared and no type remembered."""
         session.prepared.clear()
+        session.connection.allow(OURS)  # the answer before may have taken nearly all
         with translate_errors(self._name):
             await session.connection.execute("ROLLBACK")
             await session.connection.reload_schema_state()
