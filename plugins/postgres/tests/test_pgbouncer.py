@@ -95,6 +95,18 @@ async def test_parameters_of_every_kind_are_bound(pooled):
         assert rows == [["1.50", "2024-01-01", [1, 2], {"a": 1}, "[1,2)", "x"]]
 
 
+async def test_types_of_every_server_are_asked_for_once_and_others_each_time(pooled):
+    """Another server may answer each transaction, with other types of the same numbers."""
+    builtin = "SELECT 1.50::numeric(9, 2), ARRAY[1.5], $1::integer, $2::text"
+    asked: list[str] = []
+    for sql, repeated in ((builtin, False), (f"{builtin}, ARRAY['1'::information_schema.cardinal_number]", True)):
+        await ask(pooled, sql, 1, "x")
+        (session,) = pooled._connections.idle
+        with session.connection.query_logger(lambda told: asked.append(told.query)):
+            await ask(pooled, sql, 1, "x")
+        assert any("pg_catalog.format_type" in query for query in asked) == repeated
+
+
 async def test_many_callers_share_two_sessions(pooled):
     answers = await asyncio.gather(*(value_of(pooled, f"SELECT {n} FROM pg_sleep(0.002)") for n in range(40)))
     assert answers == list(range(40))

@@ -154,12 +154,15 @@ SELECT used.type::int8, used.modifier::int8, pg_catalog.format_type(used.type, u
 _LENGTHS = frozenset({1042, 1043, 1014, 1015})
 """char, varchar and their arrays: results do not show the length of texts."""
 NO_MODIFIER = -1
+_FIRST_OWN = 10_000
+"""OIDs below are the same types in every server, for good. Others are given by each cluster."""
 
 
 class Types:
     """What is known of a database's types. The catalog is asked once for each, and again after `lifetime` seconds.
 
-    What was learned stays until it is learned again: a caller may still use it after others made it be forgotten.
+    What was learned stays until it is learned again: a caller may still use it after others made it be forgotten. Types
+    that every server has are asked for only once.
     """
 
     def __init__(self, lifetime: float) -> None:
@@ -226,7 +229,7 @@ class Types:
 
     def forget(self) -> None:
         """Ask again from now on: something was altered."""
-        self._fresh.clear()
+        self._fresh = {each for each in self._fresh if (each if isinstance(each, int) else each[0]) < _FIRST_OWN}
         self.until = time.monotonic() + self._lifetime
 
     def base(self, oid: int) -> int:
