@@ -149,10 +149,17 @@ asyncio.run(ask())
 """
 
 
-@pytest.mark.parametrize("how", LEFT)
+@pytest.mark.parametrize(
+    ("how", "linked"), [*((how, False) for how in LEFT), ("deleted", True)], ids=[*LEFT, "deleted behind a link"]
+)
 @pytest.mark.parametrize("url", ["sqlite:///audit/calls.db"])
-def test_processes_that_share_a_file_go_on_with_another_when_it_is_taken_away(how, configured, tmp_path):
+def test_processes_that_share_a_file_go_on_with_another_when_it_is_taken_away(how, linked, configured, tmp_path):
     configured()
+    folder = tmp_path / ("elsewhere" if linked else "audit")
+    folder.mkdir()
+    if linked:
+        (tmp_path / "audit").mkdir()
+        (tmp_path / "audit" / "calls.db").symlink_to(folder / "calls.db")
     command = [sys.executable, "-c", ASKING, tmp_path / "dragoman.toml"]
     with ExitStack() as stack:
         asking = [
@@ -165,15 +172,15 @@ def test_processes_that_share_a_file_go_on_with_another_when_it_is_taken_away(ho
             return asking[place % 3].stdout.readline().strip()
 
         assert [ask(place) for place in range(3)] == ["answered"] * 3
-        subprocess.run(LEFT[how][0], shell=True, check=True, cwd=tmp_path / "audit")
+        subprocess.run(LEFT[how][0], shell=True, check=True, cwd=folder)
         found = [ask(place) for place in range(9)]
     assert found == ["answered"] * 9
     if how != "replaced":
-        numbers = _numbers(tmp_path / "audit" / "calls.db")
+        numbers = _numbers(folder / "calls.db")
         assert len(numbers) == 9
         assert numbers[0] > 1, "the number shows that records are missing"
     if LEFT[how][1]:
-        assert _numbers(tmp_path / "audit" / "old.db") == LEFT[how][1]
+        assert _numbers(folder / "old.db") == LEFT[how][1]
 
 
 FORGED = {

@@ -119,8 +119,10 @@ def _create(path: Path) -> None:
     """Create the file, without the log and the index of a former one that was taken away.
 
     Other processes may still use the former file and so keep its index. SQLite would take the index for the new file's,
-    and fail to read. Only one process at a time removes them, and only while there is no file.
+    and fail to read. Only one process at a time removes them, and only while there is no file. Behind a link they lie
+    beside the file itself.
     """
+    path = path.resolve()
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     with _lock(path.parent):
         if not path.exists():
