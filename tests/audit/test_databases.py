@@ -134,6 +134,14 @@ async def test_no_answer_leaves_whose_record_goes_to_a_file_that_was_taken_away(
         assert _numbers(tmp_path / "audit" / "old.db") == old
 
 
+@pytest.mark.parametrize("url", ["sqlite:///audit/calls.db"])
+async def test_a_moved_file_has_all_records_when_no_other_comes(configured, tmp_path):
+    async with Gateway.open(configured()) as gateway:
+        await gateway.query("shop", "SELECT 1 AS one")
+        (tmp_path / "audit" / "calls.db").rename(tmp_path / "audit" / "old.db")
+    assert _numbers(tmp_path / "audit" / "old.db") == (1,)
+
+
 ASKING = """
 import asyncio, sys
 from dragoman import Gateway, InternalError

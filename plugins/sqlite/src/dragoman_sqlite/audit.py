@@ -65,7 +65,7 @@ class SQLiteAudit(AuditStore):
     async def aclose(self) -> None:
         """Close the connection."""
         if self._connection is not None:
-            await asyncio.to_thread(self._connection.close)
+            await asyncio.to_thread(_leave, self._connection)
             self._connection = None
 
     def _open(self) -> None:
