@@ -216,15 +216,19 @@ async def test_a_filtered_table_that_was_replaced_is_read_at_the_second_call(ser
         toolbox = Toolbox(gateway)
         sql = "SELECT * FROM sales.orders"
         await ask(toolbox, "execute_query", sql=sql)
-        connection = await asyncpg.connect(server.address(database_name))
-        for column in ("fresh", "other"):
-            await connection.execute(
-                f"DROP TABLE sales.orders CASCADE; CREATE TABLE sales.orders (tenant text, {column} int)"
+        told = 0
+        for column in map("fresh_{}".format, range(20)):
+            await server.run(
+                f"DROP TABLE sales.orders CASCADE; CREATE TABLE sales.orders (tenant text, {column} int)", database_name
             )
-            error = (await ask(toolbox, "execute_query", sql=sql))["error"]
-            assert (error["code"], "Send the query again" in error["suggestion"]) == ("COLUMN_NOT_FOUND", True)
-            assert (await ask(toolbox, "execute_query", sql=sql))["columns"] == ["tenant", column]
-        await connection.close()
+            answer = await ask(toolbox, "execute_query", sql=sql)
+            if error := answer.get("error"):
+                assert (error["code"], "Send the query again" in error["suggestion"]) == ("COLUMN_NOT_FOUND", True)
+                answer = await ask(toolbox, "execute_query", sql=sql)
+            assert answer["columns"] == ["tenant", column]
+            if (told := told + bool(error)) == 2:
+                break
+        assert told == 2  # on a busy machine the gateway may know of a change before the next call
         error = (await ask(toolbox, "execute_query", sql="SELECT 1 FROM sales.orders, (SELECT other) q"))["error"]
         assert (error["code"], "Send the query again" in error["suggestion"]) == ("COLUMN_NOT_FOUND", False)
 
@@ -417,6 +421,8 @@ async def test_a_late_query_of_a_filtered_table_is_told_that_it_has_no_index(dat
     for grant, told in (({"filter": "true"}, True), ({"masks": {"note": "null"}}, False)):
         async with opened(replace(database, timeout=0.2), **grant) as gateway:
             error = (await ask(Toolbox(gateway), "execute_query", sql=slow))["error"]
+            while "goes on loading" in error["suggestion"]:  # a busy machine reads no catalog in so short a time
+                error = (await ask(Toolbox(gateway), "execute_query", sql=slow))["error"]
             assert error["code"] == "QUERY_TIMEOUT"
             assert ("has no index" in error["suggestion"]) is told
 

@@ -20,7 +20,7 @@ def check_stars(tree: exp.Expr, source: str, target: str) -> list[str]:
     is_told = False
     for select in tree.find_all(exp.Select):
         stars = [column for column in select.expressions if column.is_star]
-        sharing = _sharing(select) if stars else set[str]()
+        sharing = _find_sharing(select) if stars else set[str]()
         if (source in TRINO) != (target in TRINO) and any(star.text("table").lower() in sharing for star in stars):
             raise Unsupported(
                 f"t.* beside USING means other columns in {source} than in {target}.",
@@ -31,25 +31,25 @@ def check_stars(tree: exp.Expr, source: str, target: str) -> list[str]:
     return [ORDER.format(source=source, target=target)] if differs else []
 
 
-def _sharing(select: exp.Select) -> set[str]:
+def _find_sharing(select: exp.Select) -> set[str]:
     """Return the names of the relations that USING or NATURAL joins, and of those before them."""
     first = select.args.get("from_")
-    names, sharing = _named(first.this) if first else (set[str](), set[str]())
+    names, sharing = _find_names(first.this) if first else (set[str](), set[str]())
     return _join(names, sharing, select)[1] - {""}
 
 
-def _named(relation: Any) -> tuple[set[str], set[str]]:
+def _find_names(relation: Any) -> tuple[set[str], set[str]]:
     """Return the names of a relation, which may be joins in parentheses, and those that share columns in it."""
     names, sharing = {relation.alias_or_name.lower()}, set[str]()
     if isinstance(relation, exp.Subquery) and isinstance(relation.this, exp.Table | exp.Subquery):
-        inner, sharing = _named(relation.this)
+        inner, sharing = _find_names(relation.this)
         names |= inner
     return _join(names, sharing, relation)
 
 
 def _join(names: set[str], sharing: set[str], joined: Any) -> tuple[set[str], set[str]]:
     for join in joined.args.get("joins") or ():
-        more, shared = _named(join.this)
+        more, shared = _find_names(join.this)
         names, sharing = names | more, sharing | shared
         if join.args.get("using") or join.method == "NATURAL":
             sharing = sharing | names
