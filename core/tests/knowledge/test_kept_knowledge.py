@@ -117,7 +117,9 @@ async def test_what_is_old_is_told_and_learned_again_behind(desk, tmp_path):
 
 
 class Slow(WrappedInspector):
-    """Learns nothing in the seconds that a caller waits, and all of it later."""
+    """Learns nothing in the seconds that a caller waits, and all of it later, once it `may`."""
+
+    may: asyncio.Event | None = None
 
     async def profiles(
         self, tables: Sequence[Table], budget: ProfileBudget
@@ -125,6 +127,8 @@ class Slow(WrappedInspector):
         if budget.seconds < BEHIND:
             await self.end(budget)
             return {}
+        if self.may is not None:
+            await self.may.wait()
         return await super().profiles(tables, budget)
 
     async def end(self, budget: ProfileBudget) -> None:
@@ -144,9 +148,11 @@ async def test_what_takes_longer_than_a_caller_waits_is_learned_behind(desk, kin
     async with Gateway.open([desk]) as gateway:
         opened = gateway.database()
         knowledge = opened.knowledge
-        knowledge._inspector = kind(knowledge._inspector)
+        knowledge._inspector = slow = kind(knowledge._inspector)
+        slow.may = asyncio.Event()
         (table,) = (await opened.catalog.snapshot()).listed
         assert "status" not in (await knowledge.of([table], 0.05))[table.relation].profiles
+        slow.may.set()
         async with asyncio.timeout(20):
             while "status" not in knowledge.get_known(table).profiles:
                 await asyncio.sleep(0)
