@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import errno
-import fcntl
 import os
 import sqlite3
-import time
 from collections.abc import AsyncIterator, Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from dragoman import AUDIT_COLUMNS, AuditStore, ConnectionFailed, Database, Sealing
+from dragoman.audit.file import lock
 
 from dragoman_sqlite.files import Identity, file_of, identify
 
 PATIENCE = 5.0
 """Seconds that a process waits for other writers."""
-_PAUSE = 0.01
 _CHUNK = 1000
 _TYPES = {"text": "TEXT", "integer": "INTEGER", "number": "REAL", "list": "TEXT", "json": "TEXT"}
 _DEFAULTS = {"event": "'call'", "rows": "0", "bytes": "0"}
@@ -133,25 +130,13 @@ def _create(path: Path) -> None:
 
 @contextmanager
 def _lock(folder: Path) -> Generator[None]:
-    """Hold a folder's lock. Raises `OSError` if another process keeps it for `PATIENCE` seconds."""
+    """Hold a folder's lock. Raises `BlockingIOError` if another process keeps it for `PATIENCE` seconds."""
     opened = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        until = time.monotonic() + PATIENCE
-        while not _hold(opened):
-            if time.monotonic() >= until:
-                raise BlockingIOError(errno.EWOULDBLOCK, "another process keeps the folder locked")
-            time.sleep(_PAUSE)
-        yield
+        with lock(opened, PATIENCE):
+            yield
     finally:
         os.close(opened)
-
-
-def _hold(folder: int) -> bool:
-    try:
-        fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 @contextmanager
