@@ -79,7 +79,8 @@ class Prepared:
     """A prepared statement, how its columns arrive and how its parameters are sent.
 
     `plain`: the statement as it was before columns were converted to texts. A conversion hides that a column has
-    another type now; the server tells it of this one. None: nothing is converted.
+    another type now; the server tells it of this one. It is held here, since the driver closes what nobody holds.
+    None: nothing is converted.
 
     `again`: what the server is asked whenever the statement is used again: the columns of `plain`, and the parameters
     of the text, parsed anew. The server keeps a parameter's first type, whatever it is compared with by now.
