@@ -33,16 +33,14 @@ class Checks:
     async def state(self, validator: Validator) -> object:
         """Return the state that its verdicts depend on. It may query the database."""
         with self._source.ours(f"{type(validator).__name__}.state"):
-            async with within(self._seconds):
-                return await validator.state()
+            return await within(self._seconds, validator.state())
 
     async def ask(self, validator: Validator, statement: Statement, call: Call) -> None:
         """Have a plugin's validator check a statement. Raises the refusal."""
         method = f"{type(validator).__name__}.check"
         answer: object = None
         with self._source.ours(method):
-            async with within(self._seconds):
-                answer = await validator.check(statement, call)  # type: ignore[func-returns-value]
+            answer = await within(self._seconds, validator.check(statement, call))
         self._source.check_nothing(answer, validator, method)  # False would not refuse, which its author may think
 
 

@@ -17,7 +17,6 @@ from dragoman.gateway.failures import Source, locate
 from dragoman.gateway.granted import Granting
 from dragoman.gateway.offload import SHORT, Offload
 from dragoman.gateway.resolving import Resolver
-from dragoman.gateway.tasks import GRACE, late
 from dragoman.gateway.visible import Visible
 from dragoman.model import Database, Principal, Relation, Table
 from dragoman.parsed import ParsedStatement
@@ -167,18 +166,9 @@ class Judge:
             return await self._offload.call(len(statement.text), read, self._dialect, statement)
 
     async def _holds(self, verdict: _Verdict) -> bool:
-        try:
-            # `within` would be one more call.
-            async with asyncio.timeout(self._database.timeout + GRACE):
-                for validator, state in zip(self._checks.changing, verdict.states, strict=True):
-                    try:
-                        now = await validator.state()
-                    except Exception as error:
-                        raise self._source.translate(error, f"{type(validator).__name__}.state") from None
-                    if now != state:
-                        return False
-        except TimeoutError:
-            raise late(self._database.timeout) from None
+        for validator, state in zip(self._checks.changing, verdict.states, strict=True):
+            if await self._checks.state(validator) != state:
+                return False
         return verdict.version is None or verdict.version == (await self._catalog.snapshot()).version
 
     async def _split_off(self, sql: str) -> Statement:

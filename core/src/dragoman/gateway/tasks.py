@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Generator
 from contextlib import asynccontextmanager
 from functools import partial
+from types import coroutine
 from typing import Any, Generic, ParamSpec, TypeVar
 
 from dragoman.cleanup import CLEANUP, wait_for
@@ -149,20 +150,42 @@ class _Job(Generic[T]):
             await wait_for(self.task)
 
 
-@asynccontextmanager
-async def within(timeout: float) -> AsyncGenerator[None]:
-    """Cancel the block when the time is up: for work that is usually quick and ends when it is cancelled.
+async def within(timeout: float, work: Awaitable[T]) -> T:
+    """Return what the work returns, and cancel it when the time is up: for work that ends when it is cancelled.
+
+    Work that need not wait gets no deadline, since a timer takes longer than most of it.
 
     `timeout`: seconds, to which a grace is added. Raises `QueryTimeout`.
     """
+    steps = work.__await__()
+    try:
+        awaited = next(steps)
+    except StopIteration as done:
+        result: T = done.value
+        return result
     limit = asyncio.timeout(timeout + GRACE)
     try:
         async with limit:
-            yield
+            return await _resume(steps, awaited)
     except TimeoutError:
         if not limit.expired():
             raise
         raise late(timeout) from None
+
+
+@coroutine
+def _resume(steps: Generator[Any, Any, T], awaited: Any) -> Generator[Any, Any, T]:
+    """Go on with work that waits for something."""
+    while True:
+        try:
+            step = partial(steps.send, (yield awaited))
+        except BaseException as error:
+            step = partial(steps.throw, error)
+        try:
+            awaited = step()
+        except StopIteration as done:
+            result: T = done.value
+            return result
 
 
 def late(timeout: float) -> QueryTimeout:
