@@ -42,24 +42,23 @@ class PostgresGate(Remembered):
             self._check_active(relations, made.checked)
 
     def _check_names(self, parsed: ParsedStatement, made: UserDefined, relations: Iterable[Relation]) -> None:
-        types = _names(parsed.types)
         held = self._find_held_types(parsed, made, relations)
         attributes = {call.name for call in parsed.calls if call.kind == "attribute"}
         fields = {call.name for call in parsed.calls if call.kind == "field"}
         used = {
             "function": (
-                _names(call for call in parsed.calls if call.kind in _CALLED) & made.functions(held),
+                made.functions(_names(call for call in parsed.calls if call.kind in _CALLED), held),
                 "Write the schema of the one that is meant, such as pg_catalog.name().",
             ),
             "operator": (
-                _names(parsed.operators) & made.operators(held),
+                made.operators(_names(parsed.operators), held),
                 "Write the schema of the one that is meant, such as OPERATOR(pg_catalog.+).",
             ),
             "function or type, named like a column,": (
                 (fields & made.single) | (attributes & made.attribute),
                 "Name the columns of the table, or rename them in a subquery.",
             ),
-            "cast to the type": (types & made.types(held), "Leave the cast out."),
+            "cast to the type": (made.types(_names(parsed.types), held), "Leave the cast out."),
         }
         for kind, (names, suggestion) in used.items():
             for name in sorted(names - self._functions):

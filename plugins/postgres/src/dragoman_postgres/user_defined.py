@@ -60,21 +60,29 @@ class UserDefined:
     checked: Mapping[Relation, Relation] = field(default_factory=dict[Relation, Relation])
     encoding: str = SAME
 
-    def functions(self, types: Types | None) -> frozenset[str]:
-        """Return the functions that a query which reads values of these types may reach. None: any types."""
-        return self.function | _reach(self.bound_function, types)
+    def functions(self, names: Iterable[str], types: Types | None) -> frozenset[str]:
+        """Return those of the names by which a query that reads values of these types may call a function of users.
 
-    def operators(self, types: Types | None) -> frozenset[str]:
-        """Return the operators that a query which reads values of these types may reach."""
-        return self.operator | _reach(self.bound_operator, types)
+        None: any types.
+        """
+        return _find(names, self.function, self.bound_function, types)
 
-    def types(self, types: Types | None) -> frozenset[str]:
-        """Return the types that a cast to them may reach."""
-        return self.type | _reach(self.bound_type, types)
+    def operators(self, names: Iterable[str], types: Types | None) -> frozenset[str]:
+        """Return those of the names by which a query that reads values of these types may use an operator of users."""
+        return _find(names, self.operator, self.bound_operator, types)
+
+    def types(self, names: Iterable[str], types: Types | None) -> frozenset[str]:
+        """Return those of the names to which a cast of values of these types may run code of users."""
+        return _find(names, self.type, self.bound_type, types)
 
 
-def _reach(bound: Mapping[str, Types], types: Types | None) -> frozenset[str]:
-    return frozenset(name for name, wanted in bound.items() if types is None or wanted & types)
+def _find(
+    names: Iterable[str], any_type: frozenset[str], bound: Mapping[str, Types], types: Types | None
+) -> frozenset[str]:
+    """Return the names that run code of users with any type, or with one of these."""
+    return frozenset(
+        name for name in names if name in any_type or (name in bound and (types is None or bound[name] & types))
+    )
 
 
 _NAMES = ("function", "single", "attribute", "operator", "type", "everything")
