@@ -52,17 +52,14 @@ async def run(server: Server) -> None:
         reader = CatalogReader(database, SearchPath.of(database))
         checks = [ReadOnly(opened.dialect, database), PostgresGate(database, reader)]
         place = opened.dialect, database, opened.catalog, checks, opened.source, opened._offload
-        kept = Judge(*place)
-
-        async def new(sql: str) -> object:
-            return await Judge(*place).judge(sql, "execute_query", CALLER)
-
-        async def again(sql: str) -> object:
-            return await kept.judge(sql, "execute_query", CALLER)
-
-        actions: dict[str, Action] = {"parse": parsed, "new": new, "seen before": again, "nothing": nothing}
-        best = {name: dict.fromkeys(TEXTS, float("inf")) for name in actions}
+        best = {name: dict.fromkeys(TEXTS, float("inf")) for name in ("parse", "new", "seen before", "nothing")}
         for _ in range(ROUNDS):
+            judge = Judge(*place)  # a database has one; this one has seen nothing
+
+            async def judged(sql: str, judge: Judge = judge) -> object:
+                return await judge.judge(sql, "execute_query", CALLER)
+
+            actions: dict[str, Action] = {"parse": parsed, "new": judged, "seen before": judged, "nothing": nothing}
             for sql in TEXTS:
                 for name, action in actions.items():
                     best[name][sql] = min(best[name][sql], await taken(action, sql))
