@@ -194,6 +194,21 @@ async def test_a_client_certificate_is_sent(over_tcp, authority, tmp_path):
     assert isinstance(await refusal(over_tcp(user="known", password=None, sslmode="require")), ConnectionFailed)
 
 
+@needs_tls
+@pytest.mark.parametrize("version", ["TLSv1.2", "TLSv1.3"])
+async def test_a_client_certificate_of_another_authority_is_said_to_be_refused(over_tcp, tmp_path, version):
+    certificate = trustme.CA().issue_cert(common_name="known")
+    certificate.private_key_pem.write_to_path(tmp_path / "client.key")
+    certificate.cert_chain_pems[0].write_to_path(tmp_path / "client.crt")
+    files = {"sslcert": str(tmp_path / "client.crt"), "sslkey": str(tmp_path / "client.key")}
+    error = await refusal(
+        over_tcp(user="known", password=None, sslmode="require", ssl_max_protocol_version=version, **files)
+    )
+    assert isinstance(error, ConnectionFailed)
+    assert "certificate" in error.message
+    assert "sslcert" in error.suggestion
+
+
 @pytest.mark.parametrize(
     "content",
     [

@@ -6,7 +6,7 @@ import contextlib
 import re
 import ssl
 from collections.abc import Generator
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 import asyncpg
 from dragoman import (
@@ -27,6 +27,8 @@ from dragoman import (
 )
 
 from dragoman_postgres.driver import TooMuch
+
+E = TypeVar("E", bound=BaseException)
 
 LOST = (
     OSError,
@@ -154,6 +156,8 @@ MOST_WORDS = 2_000
 """The most characters that are read and shown of a text from the server."""
 _PARAMETER = re.compile(r"portal (?:\S+ )?(?:with )?parameter \$(\d+)")
 # The driver's own messages for a value it cannot send, whatever the class of the error.
+_OWN_CERTIFICATE = re.compile("ALERT_(UNKNOWN_CA|(BAD|UNSUPPORTED)_CERTIFICATE|CERTIFICATE_)")
+"""Alerts of a server that refuses the certificate of its client."""
 _ARGUMENT = re.compile(r"invalid input for query argument \$(\d+):.*\((.*)\)", re.DOTALL)
 _TEXT_ONLY = re.compile(r'cannot decode type "(.+)"\."(.+)": text encoding')
 # The driver's own errors about types. Its other errors mean that the connection is out of step.
@@ -221,10 +225,8 @@ def raise_translated(error: Exception, database: str, prefix: int = 0, length: i
             "no TLS connection can be made: the certificate belongs to another host, or its authority is not trusted",
             "Give the authority's file with sslrootcert, and the host's name as in the certificate.",
         ) from None
-    except ssl.SSLError:
-        raise unreachable(
-            database, "no TLS connection can be made", "Check sslmode, sslrootcert and the server's certificate."
-        ) from None
+    except ssl.SSLError as error:
+        raise _no_tls(error, database) from None
     except OSError as error:
         raise unreachable(database, *_reason(error)) from None
     except UnicodeDecodeError:
@@ -237,7 +239,7 @@ def raise_translated(error: Exception, database: str, prefix: int = 0, length: i
 
 def is_lost(error: Exception) -> bool:
     """Return whether a connection is gone, and not because we ended it."""
-    return isinstance(error, LOST) and _too_much(error) is None
+    return isinstance(error, LOST) and _find_cause(error, TooMuch) is None
 
 
 def translate(error: Exception, database: str) -> Exception:
@@ -249,8 +251,11 @@ def translate(error: Exception, database: str) -> Exception:
 
 
 def _raise(error: Exception, database: str, prefix: int, length: int | None) -> NoReturn:
-    if too_much := _too_much(error):
+    if too_much := _find_cause(error, TooMuch):
         raise too_much from None
+    alert = _find_cause(error, ssl.SSLError)
+    if alert and _is_of_our_certificate(alert):  # with TLS 1.3 it comes after the handshake
+        raise _no_tls(alert, database) from None
     if isinstance(error, asyncpg.InvalidCachedStatementError | asyncpg.OutdatedSchemaCacheError):
         raise stale() from None
     if isinstance(error, asyncpg.PostgresError) and not _ARGUMENT.match(_words(str(error))):
@@ -258,11 +263,27 @@ def _raise(error: Exception, database: str, prefix: int, length: int | None) -> 
     raise _driver_error(error, database) from None
 
 
-def _too_much(error: BaseException | None) -> TooMuch | None:
-    """Return why the driver has lost its connection, if we ended it."""
-    while error is not None and not isinstance(error, TooMuch):
+def _find_cause(error: BaseException | None, kind: type[E]) -> E | None:
+    """Return why the driver has lost its connection, if an error of this kind is the cause."""
+    while error is not None and not isinstance(error, kind):
         error = error.__cause__
     return error
+
+
+def _is_of_our_certificate(error: ssl.SSLError) -> bool:
+    return _OWN_CERTIFICATE.search(error.reason or "") is not None
+
+
+def _no_tls(error: ssl.SSLError, database: str) -> ConnectionFailed:
+    if _is_of_our_certificate(error):
+        return unreachable(
+            database,
+            "the server does not accept our certificate",
+            "Check sslcert and sslkey: the server must trust its authority, and it must not have expired.",
+        )
+    return unreachable(
+        database, "no TLS connection can be made", "Check sslmode, sslrootcert and the server's certificate."
+    )
 
 
 def _words(text: str | None) -> str:
