@@ -79,7 +79,7 @@ class Stage:
 
     def serving(self, snippet: str) -> None:
         """Show how to connect to the server that starts now."""
-        self._console.print("Serving on HTTP until Ctrl-C. Paste this into a client:", style="bold")
+        self._console.print("An HTTP server starts; Ctrl-C stops it. Paste this into a client:", style="bold")
         print(snippet, flush=True)
 
     def _call(self, step: Step) -> Iterable[RenderableType]:
