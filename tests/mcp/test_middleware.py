@@ -383,6 +383,31 @@ async def test_a_client_that_left_before_it_was_let_in_is_no_connection_of_its_c
     assert not connections.of("ann")
 
 
+class Ending(asyncio.Transport):
+    """A connection that has no socket any more, and is yet to be told of its end. `dropped`: set once it is dropped."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.dropped = asyncio.Event()
+
+    def get_write_buffer_size(self) -> int:
+        return 0
+
+    def abort(self) -> None:
+        self.dropped.set()
+
+
+async def test_a_connection_that_is_ending_keeps_no_other_beyond_its_deadline() -> None:
+    """With TLS there is no socket any more one turn of the event loop before the connection is told."""
+    connections = Connections(Limits(head=0.1), RefusalLog())
+    transports = [Ending(), Ending()]
+    for transport in transports:
+        Connection(lambda _: asyncio.Protocol(), connections).connection_made(transport)
+    async with asyncio.timeout(30):
+        for transport in transports:
+            await transport.dropped.wait()
+
+
 @pytest.fixture(params=["plain", "secure"])
 def tls(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Path | None, ssl.SSLContext | None]:
     """The folder of a server's certificate, and what a client needs to trust it; None for a server without TLS."""

@@ -261,8 +261,10 @@ def _count_bytes(transport: asyncio.Transport) -> tuple[int, int]:
     every system says more than the process.
     """
     waiting = transport.get_write_buffer_size()
+    client: socket.socket | None = transport.get_extra_info("socket")
+    if client is None:  # with TLS it is gone a turn of the event loop before the connection is told
+        return waiting, 0
     try:
-        client: socket.socket = transport.get_extra_info("socket")
         held = int.from_bytes(fcntl.ioctl(client.fileno(), termios.TIOCOUTQ, bytes(4)), sys.byteorder)
         told = client.getsockopt(socket.IPPROTO_TCP, _TCP_INFO, _ACKED.stop) if sys.platform == "linux" else b""
     except (OSError, ValueError):
@@ -419,12 +421,12 @@ class Connections:
             self._timer = asyncio.get_running_loop().call_later(_SWEEP, self._sweep)
 
     def _sweep(self) -> None:
+        self._timer = None
+        self._sweep_later()  # first: whatever goes wrong with one connection, no other's deadline ends with it
         now = asyncio.get_running_loop().time()
         for connection in list(self._open):
             if (reason := connection.overdue(now)) is not None:
                 connection.drop(reason)
-        self._timer = None
-        self._sweep_later()
 
 
 def _remove(groups: dict[K, dict[Connection, None]], key: K, connection: Connection) -> None:
