@@ -352,15 +352,35 @@ def test_a_file_that_the_first_process_reads_without_its_roles_reaches_no_worker
     assert first._candidate is before
 
 
-async def test_a_worker_that_refuses_what_another_has_taken_is_replaced(serve: Serve, tmp_path: Path):
+@pytest.mark.parametrize("later", ["max_concurrent = 3", "[broken"])
+async def test_all_workers_take_what_was_read_once(serve: Serve, tmp_path: Path, later: str):
+    """Whoever edits the file after the signal, rightly or wrongly, gives no worker another configuration."""
     async with serve(tmp_path) as (peer, url, workers):
         os.kill(workers[1], signal.SIGSTOP)
         write(tmp_path, rest=MORE)
         peer.process.send_signal(signal.SIGHUP)
         await peer.logged("worker 0 has taken the configuration")
-        write(tmp_path, server="max_concurrent = 3", rest=MORE)
+        write(tmp_path, server=later)
+        os.kill(workers[1], signal.SIGCONT)
+        await peer.logged("worker 1 has taken the configuration")
+        answers = [await call(url, "list_tables", database="more") for _ in range(8)]
+        assert [answer["tables"] for answer in answers] == [{"main": ["orders"]}] * 8
+    assert "is replaced" not in str(peer.log)
+
+
+async def test_a_worker_that_refuses_what_another_has_taken_is_replaced(serve: Serve, tmp_path: Path):
+    words = tmp_path / "words.md"
+    words.write_text("# more\n")
+    named = f'{MORE}[databases.more.knowledge]\nfiles = ["words.md"]\n'
+    async with serve(tmp_path) as (peer, url, workers):
+        os.kill(workers[1], signal.SIGSTOP)
+        write(tmp_path, rest=named)
+        peer.process.send_signal(signal.SIGHUP)
+        await peer.logged("worker 0 has taken the configuration")
+        words.rename(tmp_path / "away.md")
         os.kill(workers[1], signal.SIGCONT)
         await peer.logged("worker 1 is replaced")
+        (tmp_path / "away.md").rename(words)
         await peer.logged(rf"worker 1 serves, process (?!{workers[1]}\b)")
         answers = [await call(url, "list_tables", database="more") for _ in range(8)]
         assert [answer["tables"] for answer in answers] == [{"main": ["orders"]}] * 8

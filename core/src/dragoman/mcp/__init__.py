@@ -158,7 +158,7 @@ async def serve(
     async with Gateway.open(configuration) as gateway:
         await gateway.kept.adopt(lambda owner: worker is None or home_of(owner) % len(worker.doors) == worker.index)
         toolbox = Toolbox(gateway, profile=settings.tools, result_format=settings.result_format, reread=reread)
-        with reload_with_others(toolbox, reread, worker) if worker else reload_on_signal(toolbox, reread):
+        with reload_with_others(toolbox, worker) if worker else reload_on_signal(toolbox, reread):
             if settings.transport == "http":
                 from dragoman.mcp.sdk import import_sdk
 

@@ -14,17 +14,20 @@ import asyncio
 import logging
 import math
 import os
+import pickle
 import select
 import shutil
 import signal
 import socket
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Coroutine, Generator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from types import MappingProxyType
+from typing import IO, Any, Final
 
 from dragoman.cleanup import CLEANUP
 from dragoman.config import Configuration
@@ -92,23 +95,25 @@ class Worker:
             self.channel.send(word)
 
     @contextmanager
-    def attending(self, stop: Callable[[], object], reload: Callable[[], Coroutine[Any, Any, bool]]) -> Generator[None]:
+    def attending(
+        self, stop: Callable[[], object], reload: Callable[[Configuration], Coroutine[Any, Any, bool]]
+    ) -> Generator[None]:
         """Follow the first process's messages. `reload` returns whether the configuration was applied."""
         loop = asyncio.get_running_loop()
         first = os.getppid()
         reloads: set[asyncio.Task[None]] = set()
 
-        async def take() -> None:
-            self._say(_TAKEN if await reload() else _REFUSED)
+        async def take(configuration: Configuration) -> None:
+            self._say(_TAKEN if await reload(configuration) else _REFUSED)
 
         def hear() -> None:
-            word = receive(self.channel, 1)
-            if word == _CHECK:
-                self._say(_ALIVE)
-            elif word:
-                task = asyncio.create_task(take())
+            word, configuration = receive_configuration(self.channel)
+            if configuration is not None:
+                task = asyncio.create_task(take(configuration))
                 reloads.add(task)
                 task.add_done_callback(reloads.discard)
+            elif word:
+                self._say(_ALIVE)
             else:
                 loop.remove_reader(self.channel)
                 stop()
@@ -169,9 +174,11 @@ class _Child:
             os.kill(self.pid, signal.SIGKILL)
 
     def reload(self, configuration: Configuration) -> None:
-        """Make the worker read and apply the configuration."""
+        """Make the worker apply the configuration: this one, whatever the file says by then."""
         self.configuration = configuration
-        self._tell(_RELOAD)
+        if self.channel is not None:
+            with suppress(OSError):
+                send_configuration(self.channel, configuration)
 
     def check(self) -> bool:
         """Return whether the worker has answered lately, and ask it again."""
@@ -370,7 +377,7 @@ class _First:
         elif self._reread is not None:
             try:
                 candidate = self._reread()
-                check_rest(self._configuration, candidate)  # what workers read may be another text
+                check_rest(self._configuration, candidate)
             except Exception as error:  # an error here would end the whole server
                 log_failure(error)
             else:
@@ -416,6 +423,49 @@ def receive(channel: socket.socket, most: int) -> bytes:
         return channel.recv(most)
     except ConnectionResetError:  # It ended before it received all messages.
         return b""
+
+
+def send_configuration(channel: socket.socket, configuration: Configuration) -> None:
+    """Order a worker to apply a configuration. It is in a file without a name: a channel holds only so many bytes."""
+    with _nameless() as file:
+        _Pickler(file).dump(configuration)
+        file.flush()
+        socket.send_fds(channel, [_RELOAD], [file.fileno()])
+
+
+def receive_configuration(channel: socket.socket) -> tuple[bytes, Configuration | None]:
+    """Return the first process's next message, and the configuration that comes with it; nothing if it has ended."""
+    try:
+        word, descriptors, _, _ = socket.recv_fds(channel, 1, 1)
+    except ConnectionResetError:
+        return b"", None
+    if not descriptors:
+        return word, None
+    with open(descriptors[0], "rb") as file:
+        file.seek(0)
+        return word, pickle.load(file)
+
+
+def _nameless() -> IO[bytes]:
+    """Return a file that no other process can open. Where the system can, it is in memory, since it has secrets."""
+    if sys.platform == "linux":
+        return open(os.memfd_create("configuration"), "w+b")
+    return tempfile.TemporaryFile()
+
+
+class _Pickler(pickle.Pickler):
+    """Also writes the read-only tables of a configuration."""
+
+    def reducer_override(self, obj: Any) -> Any:
+        """Return how a read-only table is made again; for everything else, that it is written as usual."""
+        if not isinstance(obj, MappingProxyType):
+            return NotImplemented
+        table: dict[Any, Any] = {**obj}
+        return _read_only, (table,)
+
+
+def _read_only(table: dict[Any, Any]) -> MappingProxyType[Any, Any]:
+    return MappingProxyType(table)
 
 
 def _listen(path: str) -> socket.socket:

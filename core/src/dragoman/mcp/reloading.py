@@ -53,17 +53,16 @@ def reload_on_signal(toolbox: Toolbox, reread: Reread | None) -> Generator[None]
 
 
 @contextmanager
-def reload_with_others(toolbox: Toolbox, reread: Reread | None, worker: Worker) -> Generator[None]:
-    """Apply the configuration again when the first process says so; report to it every reason to do so."""
+def reload_with_others(toolbox: Toolbox, worker: Worker) -> Generator[None]:
+    """Apply the configuration that the first process sends; report to it every reason to read it again."""
     ordered: list[Configuration] = []
 
-    def read() -> Configuration:
-        assert reread is not None  # otherwise the first process never says so
-        ordered[:] = [reread()]
-        return ordered[0]
+    async def reload(configuration: Configuration) -> bool:
+        def take() -> Configuration:
+            ordered[:] = [configuration]
+            return configuration
 
-    async def reload() -> bool:
-        return await _reload(toolbox, read)
+        return await _reload(toolbox, take)
 
     def prepare(configuration: Configuration) -> Callable[[], None]:
         is_ordered = any(configuration is each for each in ordered)
