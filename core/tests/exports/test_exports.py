@@ -18,7 +18,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from dragoman import Column, Kind, ParameterError, ResultTooLarge
+from dragoman import Column, Kind, ParameterError, ResultTooLarge, Unsupported
 from dragoman.exports import FORMATS, arrow, export, format_of
 from dragoman.model import KindName
 from hypothesis import example, given
@@ -401,6 +401,14 @@ def test_a_sheet_is_made_where_its_file_is(tmp_path, monkeypatch):
     export(tmp_path / "out.xlsx", "xlsx", [Column("n", "bigint", Kind("integer"))], rows)
     assert {*seen} == {("out.xlsx.work", 0o600)}
     assert [path.name for path in tmp_path.rglob("*")] == ["out.xlsx"]
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_rows_without_a_column_are_no_file(tmp_path, form):
+    """Postgres answers `SELECT FROM orders` with rows. Written, they would be lost, or no reader would read them."""
+    with pytest.raises(Unsupported):
+        _export(tmp_path, form, [], [[], []])
+    assert list(tmp_path.rglob("*")) == []
 
 
 def test_the_suffix_tells_the_format():

@@ -89,9 +89,13 @@ def export(
     """Write rows to a file, in bounded memory, and return notices. Blocks: call it in a thread.
 
     `chart`: one of `CHARTS`, for a picture. `check` is called while it is drawn; an exception of it ends the drawing.
-    Raises `Unsupported` if the library of the format is not installed, `ResultTooLarge` for more rows than a sheet
-    holds, `ParameterError` for a chart that cannot show these columns, and `OSError`.
+    Raises `Unsupported` if the library of the format is not installed or if there is no column, `ResultTooLarge` for
+    more rows than a sheet holds, `ParameterError` for a chart that cannot show these columns, and `OSError`.
     """
+    if not columns:  # most formats would lose the rows, and few readers read such a file
+        raise Unsupported(
+            "No file holds rows without a column.", suggestion="Name a column in the query, or use count(*)."
+        )
     if chart is not None and form not in PICTURES:
         raise ParameterError("Only a picture has a chart.", suggestion="Choose the format svg or png.")
     try:

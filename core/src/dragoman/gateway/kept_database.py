@@ -161,7 +161,7 @@ class ResultsDatabases:
             if path is not None:
                 await asyncio.to_thread(path.unlink, True)
             return path is not None
-        if _TABLE in kept.exports:
+        if _TABLE in kept.exports or not kept.columns:  # no table is without columns
             return False
         await self._write(kept, self._store.folder_of(principal) / f"{kept.name}.parquet")
         return True
