@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 import pytest
 from dragoman import ConfigurationError, Database, Principal
-from dragoman_ask.evaluation import Case, Report, evaluate, load_cases
+from dragoman_ask.evaluation import Case, Outcome, Report, evaluate, load_cases
 from dragoman_sqlite.demo import build
 from scripted import VALID, query, says
 
@@ -141,6 +141,13 @@ def test_a_file_of_ones_own_is_read_and_its_mistakes_are_named(tmp_path):
             load_cases(str(file))
     with pytest.raises(ConfigurationError, match="cannot be read"):
         load_cases(str(tmp_path / "none.yaml"))
+
+
+@pytest.mark.parametrize("code", [0, 1, 9, 10, 11, 0x1B, 0x7F, 0x85, 0xD800, 0xDFFF, 0xFEFF, 0xFFFE, 0xFFFF, 0x1F600])
+def test_junit_is_xml_whatever_question_and_model_say(code):
+    said = f"a{chr(code)}b"
+    report = Report([Outcome(Case(question=said), said, said, 1.0, None)])
+    assert ElementTree.fromstring(report.junit()).find("testcase/failure") is not None
 
 
 async def test_junit_tells_each_case(asking):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from dataclasses import dataclass, field
 from importlib.resources import files
@@ -16,9 +17,11 @@ from dragoman.gateway.asking import Question
 from dragoman.gateway.emptiness import is_empty
 from dragoman.model import Principal, Result
 from dragoman.telemetry import ModelUse
+from dragoman.words import visible_lines
 
 from dragoman_ask.comparing import EXACT, same_rows
 
+_NOT_XML = re.compile("[\ud800-\udfff\ufffe\uffff]")
 SHIPPED = ("chinook", "demo")
 """The shipped sets of questions, by name."""
 
@@ -74,18 +77,22 @@ class Report:
         return total
 
     def junit(self) -> bytes:
-        """Return the report as JUnit's XML."""
+        """Return the report as JUnit's XML, which some characters cannot be part of: these are spelled out."""
         wrong = sum(not outcome.right for outcome in self.outcomes)
         seconds = sum(outcome.seconds for outcome in self.outcomes)
         counts = {"tests": str(len(self.outcomes)), "failures": str(wrong), "time": f"{seconds:.3f}"}
         suite = ElementTree.Element("testsuite", {"name": "dragoman eval", **counts})
         for outcome in self.outcomes:
-            told = {"classname": outcome.case.database or "ask", "name": outcome.case.question}
+            told = {"classname": outcome.case.database or "ask", "name": _spell(outcome.case.question)}
             case = ElementTree.SubElement(suite, "testcase", {**told, "time": f"{outcome.seconds:.3f}"})
             if outcome.why:
-                ElementTree.SubElement(case, "failure", {"message": outcome.why}).text = outcome.sql
+                ElementTree.SubElement(case, "failure", {"message": _spell(outcome.why)}).text = _spell(outcome.sql)
         written: bytes = ElementTree.tostring(suite, encoding="utf-8", xml_declaration=True)
         return written
+
+
+def _spell(text: str) -> str:
+    return _NOT_XML.sub(lambda found: ascii(found[0])[1:-1], visible_lines(text))
 
 
 def load_cases(name: str) -> list[Case]:
