@@ -172,6 +172,7 @@ REFUSED: dict[str, Callable[[Issuer], str]] = {
     "no subject": lambda i: i.token(sub=None),
     "an empty subject": lambda i: i.token(sub=""),
     "a subject that is no text": lambda i: i.token(sub=1),
+    "a subject with half a character": lambda i: i.token(sub="u\ud800"),
     "groups that cannot be read": lambda i: i.token(groups=[1]),
     "a list instead of claims": lambda i: sign({"alg": "RS256", "kid": "rsa"}, [i.claims()], KEYS["rsa"]),
     "too long": lambda i: i.token(filler="x" * 20_000),

@@ -18,6 +18,8 @@ SKEW = 60
 
 _ORIGIN = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/?#@]*(?=[/?#]|$)")
 
+_HALF = re.compile("[\ud800-\udfff]")
+"""Half of a character, which JSON can spell out and no other text can hold."""
 # These describe the token, not its holder, and differ from one token to the next.
 _OF_THE_TOKEN = frozenset(
     ("active", "exp", "iat", "nbf", "jti", "auth_time", "sid", "session_state", "nonce", "at_hash", "c_hash", "typ")
@@ -38,7 +40,7 @@ def principal_of(claims: Mapping[str, Any], settings: Auth) -> tuple[Principal, 
     _check_audience(claims.get("aud"), settings.audience)
     expires = _check_time(claims, required=required)
     subject = claims.get("sub")
-    if not isinstance(subject, str) or not subject:
+    if not isinstance(subject, str) or not subject or _HALF.search(subject):
         raise InvalidToken("This token does not say who calls: it has no sub.")
     name, client = _value(claims, settings.user_claim), claims.get("azp", claims.get("client_id"))
     principal = Principal(
