@@ -10,6 +10,8 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
+import trustme
+from certificates import certify, trusting
 from test_middleware import AMBIGUOUS, BODY, HALVES, HASTY, TOKEN, Client, Clients, head
 
 CROWD = 40
@@ -71,10 +73,18 @@ class Maker:
         return [sent[:first], sent[first:second], sent[second:]]
 
 
-@pytest.fixture(scope="module")
-async def server(anyio_backend: str, serve_standin: Any) -> AsyncIterator[Any]:
-    async with serve_standin(TOKEN, **HASTY) as served:
-        yield served
+@pytest.fixture(scope="module", params=["http", "https"])
+async def server(
+    anyio_backend: str, serve_standin: Any, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[Any]:
+    if request.param == "http":
+        async with serve_standin(TOKEN, **HASTY) as (peer, url):
+            yield peer, url, None
+    else:
+        authority, folder = trustme.CA(), tmp_path_factory.mktemp("secured")
+        certify(folder, authority)
+        async with serve_standin(TOKEN, folder / "tls", **HASTY) as (peer, url):
+            yield peer, url, trusting(authority)
 
 
 async def _exchange(client: Client, pieces: list[bytes]) -> bytes:
@@ -92,10 +102,10 @@ async def _exchange(client: Client, pieces: list[bytes]) -> bytes:
     "rounds", [1, pytest.param(6, marks=pytest.mark.full), pytest.param(200, marks=pytest.mark.nightly)]
 )
 async def test_whatever_comes_in_no_call_runs_without_the_token_and_others_are_answered(server: Any, rounds: int):
-    peer, url = server
+    peer, url, tls = server
     maker = Maker(rounds)
     for _ in range(rounds):
-        async with Clients(url) as clients:
+        async with Clients(url, tls) as clients:
             crowd = [(await clients.connect(), maker.sent()) for _ in range(CROWD)]
             work = [asyncio.create_task(_exchange(client, maker.pieces(sent))) for client, sent in crowd]
             await clients.answers()
