@@ -1,5 +1,6 @@
 """A server that runs answers as one that has just started, whatever the database's owner changes meanwhile."""
 
+import asyncio
 import json
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import closing
@@ -15,6 +16,7 @@ from dragoman import Database, Gateway, TableNotFound
 from dragoman.catalog.watch import Watch
 from dragoman.config import Configuration
 from dragoman.config.roles import Grant, Role
+from dragoman.gateway import queries
 from dragoman.model import Principal
 from dragoman.tools import Toolbox
 from dragoman_postgres.testing import Server
@@ -140,6 +142,23 @@ async def answers(toolbox: Toolbox) -> dict[str, Any]:
     return told
 
 
+async def stream(gateway: Gateway, sql: str) -> None:
+    async with gateway.stream("shop", sql, principal=ANN) as rows:
+        assert [batch async for batch in rows.batches] == []
+
+
+WAITING: dict[str, Callable[[Gateway], Any]] = {
+    "query": lambda gateway: gateway.query("shop", "SELECT * FROM va", principal=ANN),
+    "sample": lambda gateway: gateway.sample("shop", "va", principal=ANN),
+    "stream": lambda gateway: stream(gateway, "SELECT * FROM va"),
+    "plan": lambda gateway: gateway.explain("shop", "SELECT * FROM va", principal=ANN),
+    "translation": lambda gateway: gateway.query(
+        "shop", "SELECT id::text FROM va FETCH FIRST 3 ROWS ONLY", from_dialect="postgres", principal=ANN
+    ),
+}
+"""Calls that read a view."""
+
+
 def configure(database: Database, schema: str) -> Configuration:
     grant = Grant(
         database="shop",
@@ -214,6 +233,29 @@ async def test_a_view_that_is_replaced_between_two_looks_of_one_call_is_not_read
             connection.execute("CREATE VIEW va AS SELECT id, pub FROM hid")
             with pytest.raises(TableNotFound):
                 await opened.confiner.confine(judged)
+
+
+@pytest.mark.parametrize("call", WAITING)
+@pytest.mark.usefixtures("at_once")
+async def test_a_statement_that_waited_for_its_turn_is_judged_again(
+    tmp_path: Path, monkeypatch: Any, call: str
+) -> None:
+    monkeypatch.setattr(queries, "CONFIRMED", 0.0)
+    with closing(apsw.Connection(str(tmp_path / "shop.db"))) as connection:
+        for statement in Owner(SQLITE, 0).begin():
+            connection.execute(statement)
+        database = Database(name="shop", dialect="sqlite", database="shop.db", folder=tmp_path, pool_size=1)
+        async with Gateway.open(configure(database, "main")) as gateway:
+            slots = gateway.database("shop").limiter
+            await slots.acquire("bob")
+            waiting = asyncio.create_task(WAITING[call](gateway))
+            while not slots.turns.waiting:
+                await asyncio.sleep(0)
+            connection.execute("DROP VIEW va")
+            connection.execute("CREATE VIEW va AS SELECT id, pub FROM hid")
+            slots.turns.give_back("bob")
+            with pytest.raises(TableNotFound):
+                await waiting
 
 
 @pytest.mark.full

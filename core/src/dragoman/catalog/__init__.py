@@ -11,8 +11,10 @@ from dragoman.catalog.names import Namespace, near
 from dragoman.catalog.places import Places, place_database, withhold
 from dragoman.catalog.search import Match, MatchKind
 from dragoman.catalog.snapshot import Snapshot, did_you_mean, quote_name
+from dragoman.catalog.watch import CONFIRMED
 
 __all__ = [
+    "CONFIRMED",
     "NO_PARTS",
     "Catalog",
     "Direction",

@@ -72,8 +72,8 @@ async def _find_cause(query: Query, rows: Collected, record: CallRecord, found: 
             principal=query.request.principal,
             tool=record.tool,
         )
-        async with record.admission.statement(query.opened.limiter, seconds):
-            read = await probe.rows()
+        async with probe.admitted(record, seconds) as current:
+            read = await current.rows()
         if read.truncated is not None and read.truncated.reason == "timeout":
             raise TimeoutError
         answer: list[list[Any]] = json.loads(read.rows_json)

@@ -473,7 +473,7 @@ class Gateway:
             reuse = self.configuration.results.reuse
             rows = await self.kept.reuse(query, query.request.principal, reuse) if reuse else None
             if rows is None:
-                async with query.running(record):
+                async with query.running(record) as query:
                     rows = await query.rows()
             empty = rows.row_count == 0 or (rows.rows_json in NOTHING and not rows.truncated)
             reason = await why_empty(query, rows, record) if empty else ()
@@ -504,7 +504,7 @@ class Gateway:
             opened = self.for_principal(how.get("principal", LOCAL)).database(database)
             query = await Query.prepare(opened, sql, params, **how)
             query.note(record)
-            async with query.running(record), query.stream(record) as stream:
+            async with query.running(record) as current, current.stream(record) as stream:
                 yield stream
 
     async def explain(
@@ -532,7 +532,7 @@ class Gateway:
             if query.statement.first_word == "explain":
                 raise InvalidSql("A plan of EXPLAIN itself was asked for.", suggestion="Send the query alone.")
             # YAML is made from JSON here, so that no dialect needs to support it.
-            async with query.running(record):
+            async with query.running(record) as query:
                 asked = replace(options, format="json") if options.format == "yaml" else options
                 plan = await query.plan(asked, max_cost)
         plan = await asyncio.to_thread(_as_yaml, plan) if options.format == "yaml" else plan

@@ -12,7 +12,7 @@ from functools import partial
 from numbers import Real
 from typing import Any, ParamSpec, TypeVar
 
-from dragoman.catalog import withhold
+from dragoman.catalog import CONFIRMED, withhold
 from dragoman.dialect import Capability
 from dragoman.errors import (
     CostExceeded,
@@ -60,6 +60,8 @@ class Query:
 
     - `parameters`: the caller's values. The request of a confined statement has those of filters and masks too.
     - `sql`: the SQL that will run, if it is not what the caller sent.
+    - `tool`: the tool that its caller uses.
+    - `since`: when it was judged, on the monotonic clock; where a part is hidden, when judging began.
     """
 
     opened: OpenDatabase
@@ -69,6 +71,8 @@ class Query:
     parameters: tuple[Any, ...] = ()
     sql: str | None = None
     confined: ConfinedStatement | None = None
+    tool: str = TOOL
+    since: float = 0.0
 
     @classmethod
     async def prepare(
@@ -97,6 +101,7 @@ class Query:
             written = sql
             sql, params, told = await opened.translate(sql, params, from_dialect)
             translated, notices = sql if sql != written else None, notices + told
+        since = time.monotonic()
         try:
             statement = await opened.judge.judge(sql, tool, principal)
         except DragomanError as error:
@@ -114,14 +119,35 @@ class Query:
             reads=statement.judged_relations,
             types=statement.judged_types if opened.places.narrowed else None,
         )
-        confined = None
-        if opened.confiner is not None:
-            confined = await opened.confiner.confine(statement)
-            request = confined.request(request) if confined else request
-        query = cls(opened, statement, request, notices, tuple(params), translated, confined)
+        since = since if opened.places.narrowed else time.monotonic()
+        query = cls(opened, statement, request, notices, tuple(params), translated, tool=tool, since=since)
+        query = await query._confine()
         if translated is not None:
             await query._check_translation()
         return query
+
+    async def _confine(self) -> Query:
+        """Return it with the request of what its caller sees of its relations."""
+        confiner = self.opened.confiner
+        confined = await confiner.confine(self.statement) if confiner is not None else None
+        return replace(self, request=confined.request(self.request), confined=confined) if confined else self
+
+    async def again(self, record: CallRecord) -> Query:
+        """Return it judged by what the database is now, since it may have changed while this waited.
+
+        Raises the refusal.
+        """
+        fresh = await Query.prepare(
+            self.opened,
+            self.statement.text,
+            self.parameters,
+            ceiling=self.request.limits,
+            principal=self.request.principal,
+            tool=self.tool,
+        )
+        if (fresh.statement, fresh.confined) != (self.statement, self.confined):
+            fresh.note(record)
+        return replace(fresh, notices=self.notices, sql=self.sql)
 
     def note(self, record: CallRecord) -> None:
         """Record that it may run: what it reads of its relations, and its identity in the database."""
@@ -134,14 +160,23 @@ class Query:
             record.confined += self.confined.parts
 
     @asynccontextmanager
-    async def running(self, record: CallRecord) -> AsyncGenerator[None]:
-        """Take a slot of the database, and record when it ran and its outcome. Raises `Busy`."""
+    async def admitted(self, record: CallRecord, seconds: float) -> AsyncGenerator[Query]:
+        """Take a slot of the database, and yield the query to run: this one, judged again if it waited. Raises `Busy`.
+
+        Nobody may run by a judgement that is older than what callers see of the database.
+        """
+        async with record.admission.statement(self.opened.limiter, seconds):
+            yield self if time.monotonic() - self.since < CONFIRMED else await self.again(record)
+
+    @asynccontextmanager
+    async def running(self, record: CallRecord) -> AsyncGenerator[Query]:
+        """Do what `admitted` does, and record when it ran and its outcome."""
         whole, outcome, status = self.opened.whole, "ok", ""
-        async with record.admission.statement(self.opened.limiter, self.request.limits.timeout):
+        async with self.admitted(record, self.request.limits.timeout) as query:
             began = time.time_ns()
             whole.running += 1
             try:
-                yield
+                yield query
             except DragomanError as error:
                 outcome, status = error.code, str(error.context.get("sqlstate", ""))
                 raise
@@ -151,7 +186,7 @@ class Query:
             finally:
                 whole.running -= 1
                 name, dialect = self.opened.config.name, self.opened.dialect.name
-                relations = tuple(map(str, self.statement.judged_relations))
+                relations = tuple(map(str, query.statement.judged_relations))
                 record.runs.append(Run(began, time.time_ns(), name, dialect, relations, outcome, status))
 
     async def check_part(self) -> None:
