@@ -13,6 +13,7 @@ from dragoman.config import Configuration
 from dragoman.config.roles import Grant, Role
 from dragoman.model import Principal
 from dragoman.tools import Toolbox
+from dragoman_duckdb.files import identity
 
 ANN = Principal("ann", subject="ann")
 TABLES = """
@@ -87,3 +88,41 @@ async def test_a_log_beside_the_file_is_a_change(path: Path) -> None:
         assert before == await inspector.fingerprint()
         Path(f"{path}.wal").write_bytes(b"changes")
         assert before != await inspector.fingerprint()
+
+
+def _write(path: Path, columns: str) -> None:
+    """Write a Parquet file where another one is, without replacing it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    other = path.with_suffix(".new")
+    with duckdb.connect() as connection:
+        connection.execute(f"COPY (SELECT {columns}) TO '{other}' (FORMAT parquet)")
+    path.write_bytes(other.read_bytes())
+    other.unlink()
+
+
+@pytest.mark.parametrize(
+    "where", ["telling.parquet", "telling/a.parquet", "telling/day=1/a.parquet", "telling/a/b.parquet"]
+)
+async def test_a_denied_column_of_a_file_that_is_written_over_is_gone_within_a_second(
+    tmp_path: Path, where: str
+) -> None:
+    lake = tmp_path / "lake"
+    _write(lake / where, "'a' AS name")
+    _write(lake / "zyx.parquet", "'marked' AS pin")
+    async with Gateway.open(_configured(tmp_path, database="lake")) as gateway:
+        assert '"a"' in await _ask(gateway)
+        _write(lake / where, "'a' AS name, 'marked' AS pin")
+        await asyncio.sleep(CONFIRMED + 0.1)
+        assert "COLUMN_NOT_FOUND" in await _ask(gateway)
+        _write(lake / where, "'b' AS name")
+        await asyncio.sleep(CONFIRMED + 0.1)
+        assert '"b"' in await _ask(gateway)
+
+
+def test_a_file_of_the_same_size_and_time_is_another(tmp_path: Path) -> None:
+    file = tmp_path / "a.csv"
+    file.write_text("id,nam\n")
+    status, before = file.stat(), identity(str(tmp_path))
+    file.write_text("id,pin\n")
+    os.utime(file, ns=(status.st_atime_ns, status.st_mtime_ns))
+    assert identity(str(tmp_path)) != before
