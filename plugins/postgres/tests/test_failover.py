@@ -177,3 +177,36 @@ async def numbers_of(server, pattern):
     found = dict(map(tuple, await connection.fetch(sql, pattern)))
     await connection.close()
     return found
+
+
+BUILT = """
+CREATE TABLE shown AS SELECT 'a'::text AS name; CREATE TABLE hid AS SELECT 'marked'::text AS name;
+CREATE VIEW t AS SELECT name FROM {source}; CREATE TABLE r AS SELECT 'a'::text AS {column};
+"""
+
+
+async def test_a_server_that_the_same_script_made_is_not_taken_for_the_one_before(primary, tmp_path):
+    other, link = Server.start(), tmp_path / "sockets"
+    await primary.create(BUILT.format(source="shown", column="name"), name="shop")
+    await other.create(BUILT.format(source="hid", column="pin"), name="shop")
+    link.symlink_to(primary.folder)
+    try:
+        database = primary.configure("shop", host=str(link))
+        async with Gateway.open([database]) as gateway:
+            inspector = gateway.database().inspector
+            before = await inspector.fingerprint()
+            link.unlink()
+            link.symlink_to(other.folder)
+            primary.halt()
+            assert await inspector.fingerprint() != before
+    finally:
+        other.stop()
+
+
+async def test_a_standby_that_is_promoted_is_not_taken_for_the_one_before(primary, standby):
+    async with Gateway.open([standby.configure("postgres")]) as gateway:
+        inspector = gateway.database().inspector
+        before = await inspector.fingerprint()
+        primary.halt()
+        await standby.run("SELECT pg_promote()")
+        assert await inspector.fingerprint() != before

@@ -74,13 +74,17 @@ async def test_a_fingerprint_is_another_one_after_a_change_and_the_same_after_ro
 
 
 async def test_a_role_that_is_granted_changes_the_fingerprint_of_its_member(server, database_name):
-    await server.run("CREATE ROLE marked_group; CREATE ROLE marked_member LOGIN PASSWORD 'x'", database_name)
+    roles = "CREATE ROLE marked_group; CREATE ROLE marked_outer; CREATE ROLE marked_member LOGIN PASSWORD 'x'"
+    await server.run(roles, database_name)
     try:
         member = replace(server.configure(database_name), user="marked_member", password=Secret("x"))
         async with Gateway.open([member]) as gateway:
             inspector = gateway.database().inspector
             before = await inspector.fingerprint()
             await server.run("GRANT marked_group TO marked_member", database_name)
-            assert await inspector.fingerprint() != before
+            between = await inspector.fingerprint()
+            assert between != before
+            await server.run("GRANT marked_outer TO marked_group", database_name)
+            assert await inspector.fingerprint() != between
     finally:
-        await server.run("DROP ROLE marked_group, marked_member", database_name)
+        await server.run("DROP ROLE marked_outer, marked_group, marked_member", database_name)

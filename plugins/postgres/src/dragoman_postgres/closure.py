@@ -8,6 +8,8 @@ whatever their schema. Dependencies on them are not recorded, so expression tree
 
 from __future__ import annotations
 
+from dragoman_postgres.queries import SERVER
+
 # Trees that are executed: of users' views, policies, domains' checks and functions of standard SQL, and of arguments'
 # defaults.
 _TREES = """
@@ -20,8 +22,8 @@ UNION ALL SELECT 'pg_proc'::regclass, p.oid, p.xmin, to_jsonb(p) ->> 'prosqlbody
 JOIN pg_language l ON l.oid = p.prolang WHERE p.oid >= 16384 AND l.lanname = 'sql'
 UNION ALL SELECT 'pg_proc'::regclass, oid, xmin, proargdefaults::text FROM pg_proc WHERE proargdefaults IS NOT NULL
 """
-STAMP = f"SELECT count(*), sum(hashint8extended(oid::int8, xmin::text::int8)) FROM ({_TREES}) AS t"
-"""Changes once a tree is created, dropped or replaced."""
+STAMP = f"SELECT count(*), sum(hashint8extended(oid::int8, xmin::text::int8)), {SERVER} FROM ({_TREES}) AS t"
+"""Changes once a tree is created, dropped or replaced, and with the server."""
 ANYTHING = """
 SELECT EXISTS (SELECT FROM pg_proc p JOIN pg_language l ON l.oid = p.prolang
     WHERE p.oid >= 16384 OR p.prosupport::oid >= 16384 OR l.lanname NOT IN ('internal', 'c', 'sql'))

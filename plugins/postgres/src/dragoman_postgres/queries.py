@@ -39,6 +39,10 @@ FROM pg_namespace AS n LEFT JOIN pg_description AS about
 WHERE {_IS_SHOWN} ORDER BY n.nspname
 """
 
+_OWN = """(WITH RECURSIVE own (oid) AS (
+  SELECT oid FROM pg_roles WHERE rolname = current_user
+  UNION SELECT roleid FROM pg_auth_members JOIN own ON member = own.oid) TABLE own)"""
+"""The session's role, and those that it is a member of, directly or through others."""
 _MARKED = (
     ("pg_class", "oid", "relkind IN ('r', 'v', 'm', 'f', 'p', 'i', 'I')"),
     ("pg_attribute", "attrelid, attnum", "attnum > 0"),
@@ -48,7 +52,7 @@ _MARKED = (
     ("pg_enum", "oid", "true"),
     ("pg_inherits", "inhrelid, inhseqno", "true"),
     ("pg_rewrite", "ev_class, rulename", "true"),
-    ("pg_auth_members", "member, xmin::text", "member = (SELECT oid FROM pg_roles WHERE rolname = current_user)"),
+    ("pg_auth_members", "member, xmin::text", f"member IN {_OWN}"),
 )
 """Catalogs, an order of their rows, and a condition on the rows.
 
@@ -67,9 +71,13 @@ def _mark(name: str, order: str, wanted: str) -> str:
 
 _SCHEMAS_MARK = f"(SELECT {_MARK.format(key='oid', order='oid', name='pg_namespace')})"
 """Of all schemas: `public` belongs to the system, and a role's rights on it change as on any other."""
+SERVER = "date_part('epoch'::text, pg_postmaster_start_time()), pg_is_in_recovery()"
+"""Tells servers apart. Two that one script made give the same numbers to what differs, and so does a standby that was
+promoted before the last changes had reached it.
+"""
 FINGERPRINT = f"""
 SELECT md5(pg_catalog.concat_ws(','::text, {_SCHEMAS_MARK}, {", ".join(_mark(*each) for each in _MARKED)},
-  current_user::text))
+  current_user::text, {SERVER}))
 """
 
 NAMES = f"""
