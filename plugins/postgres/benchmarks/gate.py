@@ -16,7 +16,7 @@ from dragoman import Gateway, Principal
 from dragoman.gateway.judge import Judge
 from dragoman.testing.corpus import cases, setup
 from dragoman.validators import ReadOnly
-from dragoman_postgres.connecting import SearchPath
+from dragoman_postgres.connecting import Cluster, SearchPath
 from dragoman_postgres.gate import PostgresGate
 from dragoman_postgres.plugin import CatalogReader
 from dragoman_postgres.testing import Server
@@ -49,7 +49,7 @@ async def run(server: Server) -> None:
     database = server.configure(await server.create(setup("postgres")), catalog_ttl=3600.0)
     async with Gateway.open([database]) as gateway:
         opened = gateway.database()
-        reader = CatalogReader(database, SearchPath.of(database))
+        reader = CatalogReader(database, SearchPath.of(database), Cluster())
         checks = [ReadOnly(opened.dialect, database), PostgresGate(database, reader)]
         place = opened.dialect, database, opened.catalog, checks, opened.source, opened._offload
         best = {name: dict.fromkeys(TEXTS, float("inf")) for name in ("parse", "new", "seen before", "nothing")}

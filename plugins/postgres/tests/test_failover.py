@@ -203,6 +203,32 @@ async def test_a_server_that_the_same_script_made_is_not_taken_for_the_one_befor
         other.stop()
 
 
+async def test_the_catalog_is_not_read_from_another_cluster_than_queries(primary, tmp_path):
+    other, link = Server.start(), tmp_path / "sockets"
+    link.symlink_to(primary.folder)
+    try:
+        async with Gateway.open([primary.configure("postgres", host=str(link))]) as gateway:
+            opened = gateway.database()
+            before = [await value_of(opened.executor, "SELECT 1"), await opened.inspector.fingerprint()]
+            link.unlink()
+            link.symlink_to(other.folder)
+            for session in opened.executor._connections.idle:
+                session.spent = True
+            assert [await value_of(opened.executor, "SELECT 1"), await opened.inspector.fingerprint()] != before
+    finally:
+        other.stop()
+
+
+async def test_standbys_of_one_cluster_are_one_server(primary, standby):
+    told = set()
+    for number in (1, 2):
+        async with Gateway.open([standby.configure("postgres", name=f"of_{number}")]) as gateway:
+            told.add(await gateway.database().inspector.fingerprint())
+        standby.halt()
+        standby.resume()
+    assert len(told) == 1
+
+
 async def test_a_standby_that_is_promoted_is_not_taken_for_the_one_before(primary, standby):
     async with Gateway.open([standby.configure("postgres")]) as gateway:
         inspector = gateway.database().inspector

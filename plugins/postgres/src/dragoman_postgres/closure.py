@@ -8,7 +8,7 @@ whatever their schema. Dependencies on them are not recorded, so expression tree
 
 from __future__ import annotations
 
-from dragoman_postgres.queries import SERVER
+from dragoman_postgres.queries import STARTED
 
 # Trees that are executed: of users' views, policies, domains' checks and functions of standard SQL, and of arguments'
 # defaults.
@@ -22,7 +22,7 @@ UNION ALL SELECT 'pg_proc'::regclass, p.oid, p.xmin, to_jsonb(p) ->> 'prosqlbody
 JOIN pg_language l ON l.oid = p.prolang WHERE p.oid >= 16384 AND l.lanname = 'sql'
 UNION ALL SELECT 'pg_proc'::regclass, oid, xmin, proargdefaults::text FROM pg_proc WHERE proargdefaults IS NOT NULL
 """
-STAMP = f"SELECT count(*), sum(hashint8extended(oid::int8, xmin::text::int8)), {SERVER} FROM ({_TREES}) AS t"
+STAMP = f"SELECT count(*), sum(hashint8extended(oid::int8, xmin::text::int8)), {STARTED} FROM ({_TREES}) AS t"
 """Changes once a tree is created, dropped or replaced, and with the server."""
 ANYTHING = """
 SELECT EXISTS (SELECT FROM pg_proc p JOIN pg_language l ON l.oid = p.prolang

@@ -78,15 +78,33 @@ class SearchPath:
         return cls(order_path(", ".join(dict.fromkeys(map(quote, path)))) if path else None)
 
 
+@dataclass(slots=True)
+class Cluster:
+    """The cluster that all sessions of a database must belong to: those that judge, and those that run what was judged.
+
+    `now`: its identifier, as the newest connection found it. None: it is not known, or the server does not tell.
+    """
+
+    now: str | None = None
+
+
 class Connector:
     """Opens connections to one database, and remembers which settings its server refuses.
 
-    `bounded`: sessions have deadlines of ours, which override those that the server sets. `path`: shared with another
-    connector. Raises `ConfigurationError` for a host that administrators may not use.
+    `bounded`: sessions have deadlines of ours, which override those that the server sets. `path` and `cluster`: shared
+    with another connector. Raises `ConfigurationError` for a host that administrators may not use.
     """
 
-    def __init__(self, database: Database, *, bounded: bool = True, path: SearchPath | None = None) -> None:
+    def __init__(
+        self,
+        database: Database,
+        *,
+        bounded: bool = True,
+        path: SearchPath | None = None,
+        cluster: Cluster | None = None,
+    ) -> None:
         self._database = database
+        self.cluster = cluster or Cluster()
         self._times = bound_times(database.timeout) if bounded else {}
         if database.administered:
             administered.check_host(database)
@@ -148,6 +166,7 @@ class Connector:
     async def _set_up(self, connection: Connection) -> None:
         if self.pooled is None:
             self.pooled = await _is_pooled(connection)
+        self.cluster.now = connection.cluster = await _identify(connection)
         self._may_end_transactions = connection.get_server_version() >= (17,)
         if self._path.text is None:
             path = order_path(await _role_s_path(connection))
@@ -298,6 +317,18 @@ async def _is_pooled(connection: Connection) -> bool:
     await connection.execute("BEGIN READ ONLY")
     try:
         return bool(await connection.fetchval("SELECT pg_catalog.pg_backend_pid()") != connection.get_server_pid())
+    finally:
+        await connection.execute("ROLLBACK")
+
+
+async def _identify(connection: Connection) -> str | None:
+    """Return the identifier of the cluster, which standbys have from their primary. None: it is not told."""
+    await connection.execute("BEGIN READ ONLY")
+    try:
+        told = await connection.fetchval("SELECT system_identifier FROM pg_catalog.pg_control_system()")
+        return str(int(told))
+    except asyncpg.PostgresError:  # some services do not let everybody call it
+        return None
     finally:
         await connection.execute("ROLLBACK")
 

@@ -33,7 +33,7 @@ from dragoman import (
 
 from dragoman_postgres import plans
 from dragoman_postgres.batches import Batch
-from dragoman_postgres.connecting import SearchPath
+from dragoman_postgres.connecting import Cluster, SearchPath
 from dragoman_postgres.deadline import Deadline
 from dragoman_postgres.driver import OURS, Aside, Statement, TooMuch
 from dragoman_postgres.failures import Internal, Stale, Unreadable, raise_translated, stale, translate_errors
@@ -119,8 +119,8 @@ class PostgresExecutor(Executor):
     def __init__(self, database: Database) -> None:
         self._database = database
         self._name = database.name
-        self.path = SearchPath.of(database)
-        self._connections = Connections(database, path=self.path)
+        self.path, self.cluster = SearchPath.of(database), Cluster()
+        self._connections = Connections(database, path=self.path, cluster=self.cluster)
         self._wide: OrderedDict[Key, None] = OrderedDict()
 
     @asynccontextmanager

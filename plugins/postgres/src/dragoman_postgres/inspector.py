@@ -90,7 +90,8 @@ class PostgresInspector(Inspector):
         ANALYZE and VACUUM.
         """
         async with self._connections.borrow() as connection:
-            told: str = await connection.fetchval(queries.FINGERPRINT)
+            cluster = None if self._connections.connector.pooled else connection.cluster
+            told: str = await connection.fetchval(queries.fingerprint(cluster))
         return told
 
     async def _facts(self, scope: Scope) -> Facts:

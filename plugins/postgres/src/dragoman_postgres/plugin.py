@@ -7,7 +7,7 @@ from pathlib import Path
 
 from dragoman import AuditStore, Database, DialectPlugin, Executor, Inspector, Validator, hookimpl
 
-from dragoman_postgres.connecting import SearchPath
+from dragoman_postgres.connecting import Cluster, SearchPath
 from dragoman_postgres.dialect import DIALECT
 from dragoman_postgres.executor import PostgresExecutor
 from dragoman_postgres.gate import PostgresGate
@@ -19,10 +19,10 @@ CATALOG_CONNECTIONS = 2
 
 
 class CatalogReader(PostgresInspector):
-    """The inspector, with connections of its own, which look names up as the executor's do."""
+    """The inspector, with connections of its own, which look names up as the executor's do, in the same cluster."""
 
-    def __init__(self, database: Database, path: SearchPath) -> None:
-        self.connections = Connections(database, CATALOG_CONNECTIONS, path=path)
+    def __init__(self, database: Database, path: SearchPath, cluster: Cluster) -> None:
+        self.connections = Connections(database, CATALOG_CONNECTIONS, path=path, cluster=cluster)
         super().__init__(database, self.connections)
 
     async def aclose(self) -> None:
@@ -44,7 +44,7 @@ class PostgresPlugin(DialectPlugin):
     def inspector(self, database: Database, executor: Executor) -> Inspector:
         """Return the inspector, with connections of its own."""
         assert isinstance(executor, PostgresExecutor)  # the core passes each plugin what it returned
-        return CatalogReader(database, executor.path)
+        return CatalogReader(database, executor.path, executor.cluster)
 
     @hookimpl
     def validators(self, database: Database, executor: Executor, inspector: Inspector) -> Sequence[Validator]:

@@ -19,7 +19,7 @@ from dragoman import Acting, Database
 from dragoman.pool import Lost, Manager, Pool
 
 from dragoman_postgres.batches import ROLLBACK, Batch
-from dragoman_postgres.connecting import Connector, SearchPath, bound_times
+from dragoman_postgres.connecting import Cluster, Connector, SearchPath, bound_times
 from dragoman_postgres.driver import CATALOG, OURS, Connection
 from dragoman_postgres.failures import LOST, is_lost, raise_translated, translate, translate_errors, unreachable
 from dragoman_postgres.spelling import quote, quote_text
@@ -84,13 +84,19 @@ class Connections(Manager[Session]):
     """At most `size` connections to one database. The one used last is used first."""
 
     def __init__(
-        self, database: Database, size: int | None = None, *, bounded: bool = True, path: SearchPath | None = None
+        self,
+        database: Database,
+        size: int | None = None,
+        *,
+        bounded: bool = True,
+        path: SearchPath | None = None,
+        cluster: Cluster | None = None,
     ) -> None:
         self._name = database.name
         self._acting = database.acting
         self._lifetime = database.catalog_ttl
         self._seconds = database.timeout if bounded else None
-        self.connector = Connector(database, bounded=bounded, path=path)
+        self.connector = Connector(database, bounded=bounded, path=path, cluster=cluster)
         what = f"connections to the database {self._name!r}"
         self._pool = Pool(self, size or database.pool_size, what, grace=GRACE, most_idle=MOST_IDLE)
 
@@ -145,9 +151,13 @@ class Connections(Manager[Session]):
         return Session(connection, self._make_types(), enough=max(MOST_WORK, WORTH * (time.monotonic() - begun)))
 
     def is_usable(self, resource: Session) -> bool:
-        """Return whether the connection is usable, as far as we know."""
+        """Return whether the connection is usable, as far as we know.
+
+        It is not if a newer one reached another cluster: what is judged by the one must not run on the other.
+        """
         is_worn = resource.worked > resource.enough
-        return not (is_worn or resource.spent or resource.connection.is_closed())
+        is_former = resource.connection.cluster != self.connector.cluster.now
+        return not (is_worn or is_former or resource.spent or resource.connection.is_closed())
 
     async def clean(self, resource: Session) -> bool:
         """Roll back what a statement has not rolled back itself; the connection is no use when that fails."""

@@ -71,14 +71,21 @@ def _mark(name: str, order: str, wanted: str) -> str:
 
 _SCHEMAS_MARK = f"(SELECT {_MARK.format(key='oid', order='oid', name='pg_namespace')})"
 """Of all schemas: `public` belongs to the system, and a role's rights on it change as on any other."""
-SERVER = "date_part('epoch'::text, pg_postmaster_start_time()), pg_is_in_recovery()"
+STARTED = "date_part('epoch'::text, pg_postmaster_start_time())::text"
 """Tells servers apart. Two that one script made give the same numbers to what differs, and so does a standby that was
 promoted before the last changes had reached it.
 """
-FINGERPRINT = f"""
-SELECT md5(pg_catalog.concat_ws(','::text, {_SCHEMAS_MARK}, {", ".join(_mark(*each) for each in _MARKED)},
-  current_user::text, {SERVER}))
-"""
+
+
+def fingerprint(cluster: str | None) -> str:
+    """Return the query of the fingerprint. `cluster`: the session's; None: it may change, or is not told.
+
+    The standbys of one cluster count as one server: each connection may reach another of them.
+    """
+    server = STARTED if cluster is None else f"CASE WHEN pg_is_in_recovery() THEN '{cluster}'::text ELSE {STARTED} END"
+    marks = ", ".join(_mark(*each) for each in _MARKED)
+    return f"SELECT md5(pg_catalog.concat_ws(','::text, {_SCHEMAS_MARK}, {marks}, current_user::text, {server}))"
+
 
 NAMES = f"""
 SELECT n.nspname::text, c.relkind::text, {_IS_SYSTEM}, parent.home, parent.name,
