@@ -258,6 +258,32 @@ async def test_a_statement_that_waited_for_its_turn_is_judged_again(
                 await waiting
 
 
+@pytest.mark.parametrize("call", ["query", "sample", "stream"])
+@pytest.mark.usefixtures("at_once")
+async def test_a_statement_that_waited_for_abandoned_work_is_judged_again(
+    tmp_path: Path, monkeypatch: Any, call: str
+) -> None:
+    monkeypatch.setattr(queries, "CONFIRMED", 0.0)
+    with closing(apsw.Connection(str(tmp_path / "shop.db"))) as connection:
+        for statement in Owner(SQLITE, 0).begin():
+            connection.execute(statement)
+        database = Database(name="shop", dialect="sqlite", database="shop.db", folder=tmp_path, pool_size=1)
+        async with Gateway.open(configure(database, "main")) as gateway:
+            await gateway.query("shop", "SELECT * FROM va", principal=ANN)
+            abandoned = asyncio.Event()
+            slots = vars(gateway.database("shop")._own_executor)["_pool"]._slots
+            await slots.acquire()
+            waiting = asyncio.create_task(WAITING[call](gateway))
+            while not slots._waiters:
+                await asyncio.sleep(0)
+            connection.execute("DROP VIEW va")
+            connection.execute("CREATE VIEW va AS SELECT id, pub FROM hid")
+            slots.release_after([asyncio.ensure_future(abandoned.wait())])
+            abandoned.set()
+            with pytest.raises(TableNotFound):
+                await waiting
+
+
 @pytest.mark.full
 @pytest.mark.usefixtures("at_once")
 async def test_a_sqlite_file_that_is_changed_often_is_answered_as_it_is(tmp_path: Path) -> None:

@@ -11,12 +11,15 @@ import contextlib
 import logging
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
+from contextvars import ContextVar
 from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 from dragoman.errors import Busy
 from dragoman.slots import Slots
 
 R = TypeVar("R")
+best_before: ContextVar[float | None] = ContextVar("best_before", default=None)
+"""Until when the decision to use a resource holds, on the monotonic clock. None: forever."""
 Begin: TypeAlias = Callable[[R], Awaitable[object]]
 Ending: TypeAlias = set[asyncio.Task[None]]
 
@@ -25,6 +28,10 @@ GRACE: Final = 2.0
 MOMENT: Final = 0.25
 """Seconds that closing a long unused resource may delay the next borrower."""
 _log = logging.getLogger(__name__)
+
+
+class Waited(Busy):
+    """A slot came free only after the borrower's `best_before`. The borrower must decide again what to do."""
 
 
 class Lost(Exception):
@@ -98,10 +105,11 @@ class Pool(Generic[R]):
         """Lend a resource on which `begin` was called. Afterwards it is cleaned, or closed.
 
         A slot is free again when the work is known to have ended, whether or not its borrower still waits for that.
-        Raises `Busy` if no slot comes free within `seconds`, and whatever opening and `begin` raise.
+        Raises `Busy` if no slot comes free within `seconds`, `Waited`, and whatever opening and `begin` raise.
         """
         if self._slots.locked():
             await self._slots.take(seconds)
+            self._check_age()
         else:
             await self._slots.acquire()  # returns at once
         ending: Ending = set()
@@ -118,6 +126,13 @@ class Pool(Generic[R]):
                 self._slots.release_after(ending)
             else:
                 self._slots.release()
+
+    def _check_age(self) -> None:
+        """Give the slot back and raise `Waited` if it came too late."""
+        latest = best_before.get()
+        if latest is not None and time.monotonic() > latest:
+            self._slots.release()
+            raise Waited(f"None of the {self._what} was free for a while.", suggestion="Try again in a moment.")
 
     async def aclose(self) -> None:
         """Close every resource; lent ones are closed when they come back. What does not end in time is dropped.

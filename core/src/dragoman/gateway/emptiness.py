@@ -63,17 +63,17 @@ async def _find_cause(query: Query, rows: Collected, record: CallRecord, found: 
     seconds = query.request.limits.timeout * SHARE
 
     async def run(sql: str, params: Sequence[Any]) -> list[list[Any]]:
-        probe = await Query.prepare(
-            query.opened,
-            sql,
-            params,
-            limit=READ_VALUES,
-            timeout=min(MOST_SECONDS, seconds),
-            principal=query.request.principal,
-            tool=record.tool,
-        )
-        async with probe.admitted(record, seconds) as current:
-            read = await current.rows()
+        async with record.admission.statement(query.opened.limiter, seconds):
+            probe = await Query.prepare(
+                query.opened,
+                sql,
+                params,
+                limit=READ_VALUES,
+                timeout=min(MOST_SECONDS, seconds),
+                principal=query.request.principal,
+                tool=record.tool,
+            )
+            read = await probe.rows(record)
         if read.truncated is not None and read.truncated.reason == "timeout":
             raise TimeoutError
         answer: list[list[Any]] = json.loads(read.rows_json)

@@ -474,7 +474,7 @@ class Gateway:
             rows = await self.kept.reuse(query, query.request.principal, reuse) if reuse else None
             if rows is None:
                 async with query.running(record) as query:
-                    rows = await query.rows()
+                    rows = await query.rows(record)
             empty = rows.row_count == 0 or (rows.rows_json in NOTHING and not rows.truncated)
             reason = await why_empty(query, rows, record) if empty else ()
             record.rows += rows.row_count  # a call may answer the rows of several queries

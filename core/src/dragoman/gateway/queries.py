@@ -30,6 +30,7 @@ from dragoman.gateway.confining import UNFIT, ConfinedStatement, fails
 from dragoman.gateway.failures import Named, explain, have_lost, show_more
 from dragoman.gateway.opened import OpenDatabase
 from dragoman.model import LOCAL, Database, Encoded, ExplainOptions, Limits, Plan, Principal, Request, RowStream
+from dragoman.pool import Waited, best_before
 from dragoman.results import Bounded, Collected, Collector, check_columns, check_stream
 from dragoman.sql import Statement
 from dragoman.telemetry import Run
@@ -120,17 +121,14 @@ class Query:
             types=statement.judged_types if opened.places.narrowed else None,
         )
         since = since if opened.places.narrowed else time.monotonic()
-        query = cls(opened, statement, request, notices, tuple(params), translated, tool=tool, since=since)
-        query = await query._confine()
+        confined = None
+        if opened.confiner is not None:
+            confined = await opened.confiner.confine(statement)
+            request = confined.request(request) if confined else request
+        query = cls(opened, statement, request, notices, tuple(params), translated, confined, tool, since)
         if translated is not None:
             await query._check_translation()
         return query
-
-    async def _confine(self) -> Query:
-        """Return it with the request of what its caller sees of its relations."""
-        confiner = self.opened.confiner
-        confined = await confiner.confine(self.statement) if confiner is not None else None
-        return replace(self, request=confined.request(self.request), confined=confined) if confined else self
 
     async def again(self, record: CallRecord) -> Query:
         """Return it judged by what the database is now, since it may have changed while this waited.
@@ -160,19 +158,14 @@ class Query:
             record.confined += self.confined.parts
 
     @asynccontextmanager
-    async def admitted(self, record: CallRecord, seconds: float) -> AsyncGenerator[Query]:
-        """Take a slot of the database, and yield the query to run: this one, judged again if it waited. Raises `Busy`.
-
-        Nobody may run by a judgement that is older than what callers see of the database.
-        """
-        async with record.admission.statement(self.opened.limiter, seconds):
-            yield self if time.monotonic() - self.since < CONFIRMED else await self.again(record)
-
-    @asynccontextmanager
     async def running(self, record: CallRecord) -> AsyncGenerator[Query]:
-        """Do what `admitted` does, and record when it ran and its outcome."""
+        """Take a slot of the database, and record when it ran and its outcome. Raises `Busy`.
+
+        Yields the query to run: this one, judged again if it waited. No judgement may be older than what callers see.
+        """
         whole, outcome, status = self.opened.whole, "ok", ""
-        async with self.admitted(record, self.request.limits.timeout) as query:
+        async with record.admission.statement(self.opened.limiter, self.request.limits.timeout):
+            query = self if time.monotonic() - self.since < CONFIRMED else await self.again(record)
             began = time.time_ns()
             whole.running += 1
             try:
@@ -203,14 +196,14 @@ class Query:
             await self._run("prepare", self.opened.executor.prepare, self.request)
             confiner.compiling.add(text)
 
-    async def rows(self) -> Collected:
+    async def rows(self, record: CallRecord) -> Collected:
         """Run it and return its rows within the limits. At a deadline, return the rows that came before it."""
         opened = self.opened
         if opened.max_cost is not None:
             await self._check_cost(opened.max_cost)
         collector = Collector()
         try:
-            found = await opened.work.do(self.request.limits.timeout, self._read, collector)
+            found = await opened.work.do(self.request.limits.timeout, self._read, collector, record)
         except Exception as error:
             return self._part(collector, await self._explain(error, "open"))
         if not opened.health.ready:
@@ -220,9 +213,14 @@ class Query:
             found = replace(found, truncated=replace(cut, hint=_MOST_ROWS))
         return self._mask(found) if opened.places.narrowed else found
 
-    async def _read(self, collector: Collector) -> Collected:
-        async with self.opened.executor.open(self.request) as stream:
-            return await collector.collect(stream, self.request.limits)
+    async def _read(self, collector: Collector, record: CallRecord) -> Collected:
+        best_before.set(self.since + CONFIRMED)
+        try:
+            async with self.opened.executor.open(self.request) as stream:
+                return await collector.collect(stream, self.request.limits)
+        except Waited:  # for work that others abandoned
+            best_before.set(None)
+            return await (await self.again(record))._read(collector, record)
 
     def _part(self, collector: Collector, error: DragomanError) -> Collected:
         """Return the rows that came before a deadline. Raises any other error."""
@@ -289,18 +287,26 @@ class Query:
             yield handed
 
     async def _feed(self, handed: RowStream, put: Put, record: CallRecord) -> None:
-        async with self.opened.executor.open(self.request) as stream:
-            check_stream(stream, self.request.limits)
-            bounded = Bounded(stream, self.request.limits)
-            handed.columns = self.opened.places.columns(stream.columns)
-            await put(Encoded(b"", 0))
-            async for batch in bounded.batches():
-                record.rows, record.bytes = bounded.rows, bounded.bytes
-                await put(batch)
-            check_columns(stream.columns, self.request.limits)
-            handed.columns = tuple(self.opened.places.columns(stream.columns))
-            handed.notices += stream.notices
-            handed.truncated = bounded.truncated
+        best_before.set(self.since + CONFIRMED)
+        try:
+            async with self.opened.executor.open(self.request) as stream:
+                await self._hand(stream, handed, put, record)
+        except Waited:  # for work that others abandoned
+            best_before.set(None)
+            await (await self.again(record))._feed(handed, put, record)
+
+    async def _hand(self, stream: RowStream, handed: RowStream, put: Put, record: CallRecord) -> None:
+        check_stream(stream, self.request.limits)
+        bounded = Bounded(stream, self.request.limits)
+        handed.columns = self.opened.places.columns(stream.columns)
+        await put(Encoded(b"", 0))
+        async for batch in bounded.batches():
+            record.rows, record.bytes = bounded.rows, bounded.bytes
+            await put(batch)
+        check_columns(stream.columns, self.request.limits)
+        handed.columns = tuple(self.opened.places.columns(stream.columns))
+        handed.notices += stream.notices
+        handed.truncated = bounded.truncated
 
     async def _forward(self, items: AsyncIterator[Encoded]) -> AsyncGenerator[Encoded]:
         try:
