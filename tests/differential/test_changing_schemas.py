@@ -2,7 +2,9 @@
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Iterator
+import os
+import shutil
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +13,7 @@ from typing import Any
 
 import apsw
 import asyncpg
+import duckdb
 import pytest
 from dragoman import Database, Gateway, TableNotFound
 from dragoman.catalog.watch import Watch
@@ -54,6 +57,7 @@ POSTGRES = Flavour(
     drop="DROP {kind} {name} CASCADE",
     generated="ALTER TABLE u ADD COLUMN g text GENERATED ALWAYS AS ({made}) STORED",
 )
+DUCKDB = Flavour(schema="main", text="VARCHAR", replace=("CREATE OR REPLACE VIEW {name} AS {query}",))
 TRINO = Flavour(schema="{schema}", text="varchar", replace=("CREATE OR REPLACE VIEW {name} AS {query}",), keyed="")
 
 
@@ -132,10 +136,10 @@ def calls() -> Iterator[tuple[str, dict[str, Any]]]:
     yield "execute_query", {"sql": "SELECT a.pub, b.pub FROM va a JOIN vb b ON a.id = b.id ORDER BY 1, 2"}
 
 
-async def answers(toolbox: Toolbox) -> dict[str, Any]:
+async def answers(toolbox: Toolbox, asked: Iterable[tuple[str, dict[str, Any]]] = ()) -> dict[str, Any]:
     """What every call is answered, without what differs from run to run."""
     told = {}
-    for tool, arguments in calls():
+    for tool, arguments in asked or calls():
         answer = json.loads((await toolbox.call(tool, arguments, principal=ANN)).text)
         answer.pop("elapsed_ms", None)
         told[f"{tool} {arguments}"] = answer
@@ -233,6 +237,113 @@ async def test_a_view_that_is_replaced_between_two_looks_of_one_call_is_not_read
             connection.execute("CREATE VIEW va AS SELECT id, pub FROM hid")
             with pytest.raises(TableNotFound):
                 await opened.confiner.confine(judged)
+
+
+async def check_on_duckdb(folder: Path, seeds: range, steps: int) -> None:
+    """The file is replaced by a changed one, since nobody else may write it while it is open."""
+    file, changed = folder / "shop.duckdb", folder / "changed.duckdb"
+
+    async def run(*statements: str) -> None:
+        if any(each.startswith("CREATE TABLE u") for each in statements):
+            file.unlink(missing_ok=True)
+        else:
+            shutil.copyfile(file, changed)
+        with duckdb.connect(changed) as connection:
+            for statement in statements:
+                connection.execute(statement)
+        changed.replace(file)
+
+    database = Database(name="shop", dialect="duckdb", database=file.name, folder=folder)
+    await check(DUCKDB, configure(database, "main"), run, seeds, steps)
+
+
+class Files:
+    """Changes the files of a lake at random: their columns, depth and number, in place or by another file."""
+
+    WHERE = ("a.parquet", "b/x.parquet", "b/y.parquet", "c/day=1/x.parquet", "c/day=2/x.parquet", "d.csv")
+    COLUMNS = ("id", "pub", "secret", "other", "day")
+
+    def __init__(self, lake: Path, seed: int) -> None:
+        self._lake, self._random = lake, Random(seed)
+
+    def begin(self) -> None:
+        for name in self.WHERE:
+            self._write(name, ("id", "pub"))
+        self._write("hid.parquet", ("id", "pub", "secret"))
+        self._write("kept.parquet", ("id", "secret"))
+
+    def change(self) -> None:
+        name = self._random.choice(self.WHERE)
+        path = self._lake / name
+        if path.exists() and self._random.random() < 0.2:
+            path.unlink()
+        else:
+            self._write(name, self._random.sample(self.COLUMNS, self._random.randint(1, 3)))
+
+    def _write(self, name: str, columns: Sequence[str]) -> None:
+        """Write a file of two rows; half of the time over the one that is there, at the time that it had."""
+        path, fresh = self._lake / name, self._lake.parent / "fresh"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        hides = name.startswith("hid")
+        values = ", ".join(f"'{MARK if hides or each == 'secret' else each}' AS {each}" for each in columns)
+        form = "(FORMAT parquet)" if path.suffix == ".parquet" else "(FORMAT csv)"
+        with duckdb.connect() as connection:
+            connection.execute(f"COPY (SELECT {values} FROM range(2)) TO '{fresh}' {form}")
+        if path.exists() and self._random.random() < 0.5:
+            status = path.stat()
+            path.write_bytes(fresh.read_bytes())
+            os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+        else:
+            fresh.replace(path)
+
+
+def ask_lake() -> Iterator[tuple[str, dict[str, Any]]]:
+    yield "list_tables", {"detail": "full"}
+    for name in ("a", "b", "c", "d", "hid"):
+        yield "describe_table", {"table_name": name}
+        yield "get_sample_rows", {"table_name": name}
+        for what in ("*", "id", "pub", "secret", "count(*)", name, "COLUMNS('.*')"):
+            yield "execute_query", {"sql": f"SELECT {what} FROM {name}"}
+
+
+async def check_lake(folder: Path, seeds: range, steps: int) -> None:
+    shown = 0
+    for seed in seeds:
+        lake = folder / f"lake{seed}"
+        files = Files(lake, seed)
+        files.begin()
+        configuration = configure(Database(name="shop", dialect="duckdb", database=lake.name, folder=folder), "main")
+        async with Gateway.open(configuration) as gateway:
+            running = Toolbox(gateway)
+            await answers(running, ask_lake())
+            for step in range(steps):
+                files.change()
+                async with Gateway.open(configuration) as started:
+                    expected = await answers(Toolbox(started), ask_lake())
+                told = await answers(running, ask_lake())
+                assert MARK not in json.dumps(expected), (seed, step)
+                assert told == expected, (seed, step)
+                shown += sum("rows" in answer for answer in expected.values())
+    assert shown > steps * len(seeds)
+
+
+@pytest.mark.full
+@pytest.mark.usefixtures("at_once")
+async def test_a_duckdb_file_that_is_replaced_is_answered_as_it_is(tmp_path: Path) -> None:
+    await check_on_duckdb(tmp_path, range(1), 4)
+
+
+@pytest.mark.usefixtures("at_once")
+async def test_a_lake_whose_files_change_is_answered_as_it_is(tmp_path: Path) -> None:
+    await check_lake(tmp_path, range(1), 3)
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(3_600)
+@pytest.mark.usefixtures("at_once")
+async def test_duckdb_files_that_change_often_are_answered_as_they_are(tmp_path: Path) -> None:
+    await check_on_duckdb(tmp_path, range(1, 9), 12)
+    await check_lake(tmp_path, range(1, 21), 12)
 
 
 @pytest.mark.parametrize("call", WAITING)
