@@ -212,7 +212,7 @@ async def test_the_catalog_is_not_read_from_another_cluster_than_queries(primary
             before = [await value_of(opened.executor, "SELECT 1"), await opened.inspector.fingerprint()]
             link.unlink()
             link.symlink_to(other.folder)
-            for session in opened.executor._connections.idle:
+            for session in vars(opened.executor)["_connections"].idle:
                 session.spent = True
             assert [await value_of(opened.executor, "SELECT 1"), await opened.inspector.fingerprint()] != before
     finally:
