@@ -205,7 +205,7 @@ def _equals(node: Any, notes: Notes) -> Any:
     if isinstance(listed, (exp.Query, exp.Subquery)):
         return node
     found = (
-        compare(exp.In(this=node.this, expressions=listed.expressions), notes)
+        _without_nulls(compare(exp.In(this=node.this, expressions=listed.expressions), notes))
         if isinstance(listed, exp.Array) and listed.expressions
         else call("contains", listed, node.this)
     )
@@ -217,7 +217,16 @@ def _in(node: Any, notes: Notes) -> Any:
         raise unsupported("IN of an array", "Write IN with the values one by one.")
     if not node.expressions and not node.args.get("query"):
         raise unsupported("IN of nothing", "Write false.")
-    return compare(_guard(node), notes)
+    return _without_nulls(compare(_guard(node), notes))
+
+
+def _without_nulls(node: Any) -> Any:
+    """Write `x IN (1, NULL)` as `x IN (1) OR NULL`: in a WHERE, Trino's IN is true there if x is NULL."""
+    values = [value for value in node.expressions if not isinstance(bare(value), exp.Null)]
+    if not values or len(values) == len(node.expressions):
+        return node
+    node.set("expressions", values)
+    return exp.paren(exp.Or(this=node, expression=exp.Null()))
 
 
 def _is(node: Any, notes: Notes) -> Any:
