@@ -19,6 +19,7 @@ from sqlglot.errors import SqlglotError
 from dragoman.errors import InvalidSql, ParameterError, Unsupported
 from dragoman.sql.facts import is_query
 from dragoman.sql.lexicon import Lexicon
+from dragoman.sql.precedence import check_chains, write_out_precedence
 from dragoman.sql.stars import check_stars
 from dragoman.sql.statement import Statement
 from dragoman.sql.text import clean, tokens
@@ -78,8 +79,10 @@ def translate(
     tree = tree_with_parameters(statement)
     if not is_query(tree):
         raise Unsupported("Only queries are translated.", suggestion="Send one SELECT, VALUES or WITH.")
+    if source == "sqlite":
+        check_chains(tree)
     tree.meta.update(source=source, notices=check_stars(tree, source, target))
-    tree = _rewrite(tree, rewrite)
+    tree = write_out_precedence(_rewrite(tree, rewrite))
     notices = tuple(dict.fromkeys((f"Translated from {source} to {target}.", *tree.meta["notices"])))
     sql, order = _number_parameters(_generate(tree, target), target, placeholder)
     return Translation(sql, order, notices)
