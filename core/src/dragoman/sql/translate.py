@@ -20,6 +20,7 @@ from dragoman.errors import InvalidSql, ParameterError, Unsupported
 from dragoman.sql.facts import is_query
 from dragoman.sql.lexicon import Lexicon
 from dragoman.sql.precedence import check_chains, write_out_precedence
+from dragoman.sql.spelling import check_spelling
 from dragoman.sql.stars import check_stars
 from dragoman.sql.statement import Statement
 from dragoman.sql.text import clean, tokens
@@ -79,6 +80,7 @@ def translate(
     tree = tree_with_parameters(statement)
     if not is_query(tree):
         raise Unsupported("Only queries are translated.", suggestion="Send one SELECT, VALUES or WITH.")
+    check_spelling(tree, source, target)
     if source == "sqlite":
         check_chains(tree)
     tree.meta.update(source=source, notices=check_stars(tree, source, target))
