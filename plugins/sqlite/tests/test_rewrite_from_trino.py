@@ -113,7 +113,7 @@ NOTED = [
     ("avg(price) FROM t", "decimal places"),
     ("qty / id FROM t", "drops the fraction"),
     ("round(price, 1) FROM t", "binary number"),
-    ("CAST(price AS varchar) FROM t", "spelled otherwise"),
+    ("CAST(price AS varchar) FROM t", "truth values"),
     ("qty - id FROM t", "cast timestamps to date"),
 ]
 

@@ -296,7 +296,7 @@ def text_of_sqlite(value: Any, notes: Notes) -> Any:
     if kind_of(value) == "real" or (exact(value) is not None and not is_integer(value) and _is_padded(value)):
         raise unsupported("A number with decimals as text", "Write the text itself.")
     if kind_of(value) not in {"text", "integer", "date"} and exact(value) is None:
-        notes.add("Numbers with decimals are spelled otherwise as texts: 1.50 where SQLite writes 1.5.")
+        notes.add("As texts, decimals and truth values of columns are spelled 1.50 and true; SQLite writes 1.5 and 1.")
     return cast(value, "text")
 
 

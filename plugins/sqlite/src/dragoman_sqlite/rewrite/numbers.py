@@ -267,7 +267,10 @@ def _as_text(value: Any, sizes: list[int], notes: Notes) -> Any:
     if isinstance(value, exp.Literal) and not value.is_string and not is_integer(value):
         raise unsupported("A number with decimals as text", "Write the text itself.")
     if not is_text(value) and not isinstance(value, _WHOLE) and not is_integer(value) and not is_ours(value):
-        notes.add("Numbers with decimals are spelled otherwise as texts: 1.5 or 1.0 where the source writes 1.50 or 1.")
+        notes.add(
+            "As texts, decimals, truth values and times of columns are spelled as SQLite has them: 1.5 and 1, not 1.50"
+            " and true."
+        )
     written = exp.Cast(this=value, to=exp.DataType.build("text"))
     return call("substr", written, number(1), number(sizes[0])) if sizes else written
 
