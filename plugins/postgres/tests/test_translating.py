@@ -220,7 +220,15 @@ NOTED = [
     ("sqlite", "a / b", "drops the fraction"),
     ("sqlite", "a % 2", "% of columns"),
     ("sqlite", "date(day)", "in UTC"),
-    ("sqlite", "a || b", "spelled otherwise"),
+    ("sqlite", "a || b", "truth values"),
+    ("sqlite", "a > '2024-02-29'", "midnight"),
+    ("sqlite", "'2024-02-29' < a", "midnight"),
+    ("sqlite", "a BETWEEN '2024-01-01' AND '2024-02-29'", "midnight"),
+    ("sqlite", "a IN ('2024-02-29')", "midnight"),
+    ("sqlite", "a = '2024-2-29'", "midnight"),
+    ("sqlite", "a >= '2024-02-29 12:00:00'", "midnight"),
+    ("sqlite", "a <= date('2024-02-29')", "midnight"),
+    ("sqlite", "nullif(a, '2024-02-29')", "midnight"),
     ("sqlite", "group_concat(a)", "no particular order"),
     ("mysql", "ifnull(a, 1)", "check the result"),
 ]
@@ -229,6 +237,14 @@ NOTED = [
 @pytest.mark.parametrize(("source", "expression", "said"), NOTED)
 def test_what_may_differ_is_said(source: str, expression: str, said: str):
     assert any(said in notice for notice in translated(f"SELECT {expression}", source).notices)
+
+
+@pytest.mark.parametrize(
+    "condition",
+    ["a >= '2024-01-01' AND a < '2024-02-01'", "'2024-01-01' <= a", "a < date('now', '-1 day')", "a = 'b'"],
+)
+def test_a_range_of_days_means_the_same_for_texts_and_for_dates(condition: str):
+    assert not any("midnight" in notice for notice in translated(f"SELECT {condition}", "sqlite").notices)
 
 
 def test_what_is_the_same_needs_no_notice_but_that_it_was_translated():

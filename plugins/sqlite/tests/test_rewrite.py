@@ -312,6 +312,28 @@ def test_the_ends_of_a_range_of_days_are_in_it(database: apsw.Connection, stored
         assert database.execute(found).get == 1
 
 
+@pytest.mark.parametrize(
+    ("condition", "told"),
+    [
+        ("x > '2024-2-1'", True),
+        ("x = '2024-02-01 12:00'", True),
+        ("'2024-02-01 12:00:00' > x", True),
+        ("x >= '2024-02-01 12:00:00'", True),
+        ("x BETWEEN '2024-01-01' AND '2024-2-1'", True),
+        ("x IN ('2024-01-01', '2024-1-2')", True),
+        ("x::date = '2024-02-01 12:00:00'", True),
+        ("x <= '2024-02-01 23:59:59'", False),
+        ("x::timestamp = '2024-02-01 12:00:00'", False),
+        ("x BETWEEN '2024-01-01' AND '2024-02-01'", False),
+        ("x = '2024-02-01 00:00'", False),
+        ("x = 'b'", False),
+    ],
+)
+def test_a_date_in_another_spelling_than_its_column_has_is_told(condition: str, told: bool):
+    notices = from_postgres(f"SELECT 1 FROM t WHERE {condition}").notices
+    assert any("compared as a text" in notice for notice in notices) is told
+
+
 def test_a_cast_that_rounds_halves_otherwise_is_told():
     assert any("halves" in notice for notice in from_postgres("SELECT price::int FROM t").notices)
     assert not any("halves" in notice for notice in from_postgres("SELECT count(*)::int FROM t").notices)

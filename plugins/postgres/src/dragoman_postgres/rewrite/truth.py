@@ -29,6 +29,12 @@ from dragoman_postgres.rewrite.rewriting import (
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _ORDERED = (exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Between)
 _COLLATION = "Texts compare and sort by the database's collation, not by the codes of their letters."
+_MIDNIGHT = (
+    "With a column of dates or timestamps, a text like a date is compared as one: midnight is the day itself, where"
+    " SQLite compares texts."
+)
+_CLOCK = re.compile(rf"{_DATE.pattern} \d\d:\d\d:\d\d")
+_MIRRORED: dict[type[Any], type[Any]] = {exp.GT: exp.LT, exp.GTE: exp.LTE, exp.LT: exp.GT, exp.LTE: exp.GTE}
 
 
 def _compare(node: Any, notes: Notes) -> Any:
@@ -37,6 +43,8 @@ def _compare(node: Any, notes: Notes) -> Any:
     if not notes.sqlite or isinstance(node.expression, (exp.Any, exp.All)):
         return node
     _check(node.this, node.expression)
+    _heed_midnight(node.this, node.__class__, node.expression, notes)
+    _heed_midnight(node.expression, _MIRRORED.get(node.__class__, node.__class__), node.this, notes)
     left, right = _alike(node.this, node.expression), _alike(node.expression, node.this)
     node.set("this", left)
     node.set("expression", right)
@@ -48,6 +56,22 @@ def _heed_collation(sides: list[Any], notes: Notes) -> None:
     texts = [side for side in sides if is_text(side)]
     if (notes.trino or notes.sqlite) and kinds <= {"", "text"} and not any(_DATE.match(side.name) for side in texts):
         notes.add(_COLLATION)
+
+
+def _heed_midnight(value: Any, compared: type[Any], moment: Any, notes: Notes) -> None:
+    """Say where a column of an unknown type gives another answer as a date or timestamp than as a text."""
+    if not kind_of(value) and not is_text(value) and compared not in _find_safe(moment):
+        notes.add(_MIDNIGHT)
+
+
+def _find_safe(moment: Any) -> tuple[type[Any], ...]:
+    """Return the comparisons with what may be a moment that mean the same for its text."""
+    written = moment.name if is_text(moment) else ""
+    if _DATE.fullmatch(written) or kind_of(moment) == "date":
+        return exp.GTE, exp.LT
+    if _CLOCK.fullmatch(written) or moment.meta.get("moment") is not None:
+        return exp.GT, exp.LTE
+    return () if re.match(r"\d{4}-\d", written) else (*COMPARISONS, exp.In, exp.Nullif)
 
 
 def _check(left: Any, right: Any) -> None:
@@ -94,8 +118,9 @@ def _between(node: Any, notes: Notes) -> Any:
     _heed_collation([node.this, low, high], notes)
     if not notes.sqlite:
         return node
-    for bound in (low, high):
+    for bound, compared in ((low, exp.GTE), (high, exp.LTE)):
         _check(node.this, bound)
+        _heed_midnight(node.this, compared, bound, notes)
     if kind_of(low) == kind_of(high):
         value = _alike(node.this, low)
         for name, bound in (("low", low), ("high", high)):
@@ -110,6 +135,7 @@ def _among(node: Any, notes: Notes) -> Any:
     if notes.sqlite:
         for value in node.expressions:
             _check(node.this, value)
+            _heed_midnight(node.this, exp.In, value, notes)
         of_one_type(node.expressions)
         if not node.expressions and not node.args.get("query"):
             return exp.false()
@@ -145,6 +171,12 @@ def of_one_type(values: list[Any]) -> None:
 def _coalesce(node: Any, notes: Notes) -> Any:
     if notes.sqlite:
         of_one_type([node.this, *node.expressions])
+    return node
+
+
+def _null_if(node: Any, notes: Notes) -> Any:
+    if notes.sqlite:
+        _heed_midnight(node.this, exp.Nullif, node.expression, notes)
     return node
 
 
@@ -198,5 +230,6 @@ TRUTH: dict[type[Any], Rewriter] = {
     exp.Case: _choose,
     exp.If: _choose,
     exp.Coalesce: _coalesce,
+    exp.Nullif: _null_if,
     **dict.fromkeys((exp.And, exp.Or, exp.Not, exp.Where, exp.Having, exp.Join), _clause),
 }

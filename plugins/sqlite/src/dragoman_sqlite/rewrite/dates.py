@@ -201,6 +201,8 @@ def _days_or_difference(left: Any, right: Any, *, as_interval: bool) -> Any:
 
 def same_kind(node: Any, notes: Notes) -> Any:
     """Make a date beside a timestamp a timestamp: as texts they would differ."""
+    heed_spelling(node.this, node.__class__, node.expression, notes)
+    heed_spelling(node.expression, _MIRRORED.get(node.__class__, node.__class__), node.this, notes)
     kinds = kind_of(node.this), kind_of(node.expression)
     for side, pair in (("this", ("date", "timestamp")), ("expression", ("timestamp", "date"))):
         if kinds == pair:
@@ -209,7 +211,26 @@ def same_kind(node: Any, notes: Notes) -> Any:
 
 
 _MIRRORED = {exp.GT: exp.LT, exp.GTE: exp.LTE, exp.LT: exp.GT, exp.LTE: exp.GTE}
+_WRITTEN = re.compile(r"\d{4}-\d\d-\d\d(?: \d\d:\d\d:\d\d)?")
+_SPELLED = (
+    "A text like a date is compared as a text: write dates as YYYY-MM-DD, timestamps as YYYY-MM-DD HH:MM:SS, and no time"
+    " of day beside a column of dates."
+)
 _MIDNIGHT = re.compile(r"(\d{4}-\d\d-\d\d)(?:[ T]00:00(?::00)?)?")
+
+
+def heed_spelling(value: Any, compared: type[Any], written: Any, notes: Notes) -> None:
+    """Say where Postgres may read a text as the date or timestamp that it is compared with, and the text differs.
+
+    Postgres leaves a time of day out beside a date.
+    """
+    if notes.source not in POSTGRES or not is_text(written) or is_text(value):
+        return
+    if not re.match(r"\d{4}-\d", written.name) or _MIDNIGHT.fullmatch(written.name):
+        return
+    is_exact = kind_of(value) == "timestamp" or compared in {exp.GT, exp.LTE}
+    if not (is_exact and _WRITTEN.fullmatch(written.name)):
+        notes.add(_SPELLED)
 
 
 def _beside_unknown(node: Any, notes: Notes) -> Any:
@@ -254,6 +275,7 @@ def both_texts(midnight: Any) -> list[Any]:
 
 def _between(node: Any, notes: Notes) -> Any:
     for place, last in (("low", False), ("high", True)):
+        heed_spelling(node.this, exp.LTE if last else exp.GTE, node.args[place], notes)
         if not kind_of(node.this) and is_midnight(node.args[place], notes):
             node.set(place, both_texts(node.args[place])[last])
     return node

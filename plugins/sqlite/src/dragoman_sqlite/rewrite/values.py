@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from dragoman_sqlite.rewrite.dates import both_texts, is_midnight, same_kind
+from dragoman_sqlite.rewrite.dates import both_texts, heed_spelling, is_midnight, same_kind
 from dragoman_sqlite.rewrite.rewriting import (
     IGNORE_CASE,
     TRINO,
@@ -201,6 +201,8 @@ def _in(node: Any, notes: Notes) -> Any:
     _heed_case(notes)
     if node.args.get("unnest") or node.args.get("field"):
         raise unsupported("IN of an array", "Write IN with the values one by one.")
+    for value in node.expressions:
+        heed_spelling(node.this, exp.In, value, notes)
     if not kind_of(node.this):
         listed = (both_texts(value) if is_midnight(value, notes) else [value] for value in node.expressions)
         node.set("expressions", [value for values in listed for value in values])
