@@ -334,6 +334,25 @@ def test_a_date_in_another_spelling_than_its_column_has_is_told(condition: str, 
     assert any("compared as a text" in notice for notice in notices) is told
 
 
+@pytest.mark.parametrize(
+    ("expression", "told"),
+    [
+        ("'x' || price", True),
+        ("price % 3 || 'x'", True),
+        ("concat('x', price)", True),
+        ("concat_ws('-', 'x', price)", True),
+        ("price::text", True),
+        ("'x' || (name || count(*) OVER ())", True),
+        ("'x' || lower(name)", False),
+        ("'x' || 1 || count(*)", False),
+        ("'x' || NULL", False),
+    ],
+)
+def test_a_value_that_may_be_spelled_otherwise_as_a_text_is_told(expression: str, told: bool):
+    notices = from_postgres(f"SELECT {expression} FROM t").notices
+    assert any("truth values" in notice for notice in notices) is told
+
+
 def test_a_cast_that_rounds_halves_otherwise_is_told():
     assert any("halves" in notice for notice in from_postgres("SELECT price::int FROM t").notices)
     assert not any("halves" in notice for notice in from_postgres("SELECT count(*)::int FROM t").notices)

@@ -19,6 +19,7 @@ from dragoman_sqlite.rewrite.rewriting import (
     call,
     exact,
     fold,
+    heed_text,
     integer,
     is_integer,
     is_ours,
@@ -266,11 +267,7 @@ def _as_text(value: Any, sizes: list[int], notes: Notes) -> Any:
         raise unsupported("JSON as text", "Leave out the cast: it comes as JSON text.")
     if isinstance(value, exp.Literal) and not value.is_string and not is_integer(value):
         raise unsupported("A number with decimals as text", "Write the text itself.")
-    if not is_text(value) and not isinstance(value, _WHOLE) and not is_integer(value) and not is_ours(value):
-        notes.add(
-            "As texts, decimals, truth values and times of columns are spelled as SQLite has them: 1.5 and 1, not 1.50"
-            " and true."
-        )
+    heed_text(value, notes)
     written = exp.Cast(this=value, to=exp.DataType.build("text"))
     return call("substr", written, number(1), number(sizes[0])) if sizes else written
 

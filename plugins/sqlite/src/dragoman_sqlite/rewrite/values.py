@@ -10,6 +10,7 @@ from sqlglot import exp
 from dragoman_sqlite.rewrite.dates import both_texts, heed_spelling, is_midnight, same_kind
 from dragoman_sqlite.rewrite.rewriting import (
     IGNORE_CASE,
+    POSTGRES,
     TRINO,
     TSQL,
     Notes,
@@ -17,6 +18,7 @@ from dragoman_sqlite.rewrite.rewriting import (
     bare,
     call,
     exact,
+    heed_text,
     is_integer,
     is_ours,
     is_predicate,
@@ -84,10 +86,17 @@ def _length(node: Any, notes: Notes) -> Any:
 def _join(node: Any, notes: Notes) -> Any:
     if any(is_predicate(side) for side in (node.this, node.expression)):
         raise unsupported("A truth value as text", "Use CASE WHEN ... THEN 'true' ELSE 'false' END.")
+    if notes.source in POSTGRES:
+        for side in (node.this, node.expression):
+            heed_text(side, notes)
     return node
 
 
 def _concat(node: Any, notes: Notes) -> Any:
+    for part in node.expressions if notes.source in POSTGRES else ():
+        heed_text(part, notes)
+    if isinstance(node, exp.ConcatWs):
+        return node
     if node.args.get("coalesce"):
         return call("concat", *node.expressions)
     joined = node.expressions[0]
@@ -307,7 +316,7 @@ VALUES: dict[type[Any], Rewriter] = {
     exp.Right: _take_left,
     exp.Substring: _substring,
     exp.StrPosition: _position,
-    exp.Concat: _concat,
+    **dict.fromkeys((exp.Concat, exp.ConcatWs), _concat),
     exp.Trim: _trim,
     exp.Lower: _change_case,
     exp.Upper: _change_case,
