@@ -210,11 +210,11 @@ def same_kind(node: Any, notes: Notes) -> Any:
     return node if all(kinds) else _beside_unknown(node, notes)
 
 
-_MIRRORED = {exp.GT: exp.LT, exp.GTE: exp.LTE, exp.LT: exp.GT, exp.LTE: exp.GTE}
+_MIRRORED: dict[type[Any], type[Any]] = {exp.GT: exp.LT, exp.GTE: exp.LTE, exp.LT: exp.GT, exp.LTE: exp.GTE}
 _WRITTEN = re.compile(r"\d{4}-\d\d-\d\d(?: \d\d:\d\d:\d\d)?")
 _SPELLED = (
-    "A text like a date is compared as a text: write dates as YYYY-MM-DD, timestamps as YYYY-MM-DD HH:MM:SS, and no time"
-    " of day beside a column of dates."
+    "A text like a date is compared as a text: write dates as YYYY-MM-DD, timestamps as YYYY-MM-DD HH:MM:SS, and no"
+    " time of day beside a column of dates."
 )
 _MIDNIGHT = re.compile(r"(\d{4}-\d\d-\d\d)(?:[ T]00:00(?::00)?)?")
 

@@ -111,9 +111,12 @@ def exact(node: Any) -> Decimal | None:
     return None
 
 
-SPELLED = "As texts, decimals, truth values and times of columns are spelled as SQLite has them: 1.5 and 1, not 1.50 and true."
+SPELLED = (
+    "As texts, decimals, truth values and times of columns are spelled as SQLite has them: 1.5 and 1, not 1.50 and"
+    " true."
+)
 _PLAIN = (
-    exp.Count, exp.Length, exp.StrPosition, exp.RowNumber, exp.Rank, exp.DenseRank, exp.Placeholder, exp.Null, exp.Cast,
+    exp.Count, exp.Length, exp.StrPosition, exp.RowNumber, exp.Rank, exp.DenseRank, exp.Placeholder, exp.Null,
     exp.DPipe, exp.Concat, exp.ConcatWs, exp.Lower, exp.Upper, exp.Substring, exp.Replace, exp.Trim, exp.GroupConcat,
 )  # fmt: skip
 
@@ -121,7 +124,8 @@ _PLAIN = (
 def heed_text(value: Any, notes: Notes) -> None:
     """Add a notice where a value that becomes a text may have another spelling in SQLite."""
     value = bare(value)
-    if not (is_text(value) or is_integer(value) or is_ours(value) or isinstance(value, _PLAIN)):
+    is_cast = isinstance(value, exp.Cast) and value.args["to"].this.name in {"TEXT", "VARCHAR", "INT", "BIGINT"}
+    if not (is_cast or is_text(value) or is_integer(value) or is_ours(value) or isinstance(value, _PLAIN)):
         notes.add(SPELLED)
 
 
