@@ -271,12 +271,12 @@ AGGREGATES: Mapping[str, Forms] = {
     },
     "text": {
         "spdt": ("min({text})", "max({text})", "coalesce(max({text}), '-')"),
-        "pd": ("string_agg({text}, ',' ORDER BY {text})", "string_agg(DISTINCT {text}, ',' ORDER BY {text})" ,
-               "string_agg({text}, '; ' ORDER BY id DESC)", "array_agg({int} ORDER BY {int})",
-               "array_agg({text} ORDER BY id)"),
-        "t": ("listagg({text}, ',') WITHIN GROUP (ORDER BY {text})", "array_agg({int} ORDER BY {int})",
-              "array_join(array_agg({text} ORDER BY id), ',')"),
-        "s": ("group_concat({text}, ',' ORDER BY {text})", "group_concat({text})", "string_agg({text}, ',')"),
+        "pd": ("string_agg({text}, ',' ORDER BY {key})", "string_agg(DISTINCT {text}, ',' ORDER BY {text})" ,
+               "string_agg({text}, '; ' ORDER BY {key})", "array_agg({int} ORDER BY {key})",
+               "array_agg({text} ORDER BY {key})"),
+        "t": ("listagg({text}, ',') WITHIN GROUP (ORDER BY {key})", "array_agg({int} ORDER BY {key})",
+              "array_join(array_agg({text} ORDER BY {key}), ',')"),
+        "s": ("group_concat({text}, ',' ORDER BY {key})", "group_concat({text})", "string_agg({text}, ',')"),
     },
     "bool": {
         "pdt": ("bool_and({bool})", "bool_or({bool})", "every({bool})"),

@@ -202,7 +202,7 @@ def _days_or_difference(left: Any, right: Any, *, as_interval: bool) -> Any:
 def same_kind(node: Any, notes: Notes) -> Any:
     """Make a date beside a timestamp a timestamp: as texts they would differ."""
     heed_spelling(node.this, node.__class__, node.expression, notes)
-    heed_spelling(node.expression, _MIRRORED.get(node.__class__, node.__class__), node.this, notes)
+    heed_spelling(node.expression, _MIRRORED.get(node.__class__) or node.__class__, node.this, notes)
     kinds = kind_of(node.this), kind_of(node.expression)
     for side, pair in (("this", ("date", "timestamp")), ("expression", ("timestamp", "date"))):
         if kinds == pair:
@@ -210,7 +210,7 @@ def same_kind(node: Any, notes: Notes) -> Any:
     return node if all(kinds) else _beside_unknown(node, notes)
 
 
-_MIRRORED: dict[type[Any], type[Any]] = {exp.GT: exp.LT, exp.GTE: exp.LTE, exp.LT: exp.GT, exp.LTE: exp.GTE}
+_MIRRORED = {exp.GT: exp.LT, exp.GTE: exp.LTE, exp.LT: exp.GT, exp.LTE: exp.GTE}
 _WRITTEN = re.compile(r"\d{4}-\d\d-\d\d(?: \d\d:\d\d:\d\d)?")
 _SPELLED = (
     "A text like a date is compared as a text: write dates as YYYY-MM-DD, timestamps as YYYY-MM-DD HH:MM:SS, and no"
