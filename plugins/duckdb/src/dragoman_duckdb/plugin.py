@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import dragoman
 from dragoman import Capability, Database, Executor, Inspector, hookimpl
 
@@ -9,6 +11,12 @@ from dragoman_duckdb.executor import DuckDBExecutor, file_of
 from dragoman_duckdb.inspector import DuckDBInspector
 from dragoman_duckdb.options import Options
 from dragoman_duckdb.rules import RESERVED, RULES
+
+
+def _rewrite(tree: Any) -> Any:
+    from dragoman_duckdb.rewrite import rewrite  # sqlglot is slow to import, and few queries need it
+
+    return rewrite(tree)
 
 
 class DuckDBPlugin(dragoman.DialectPlugin):
@@ -45,6 +53,7 @@ class DuckDBPlugin(dragoman.DialectPlugin):
             marks="{}:",
         ),
         rules=RULES,
+        rewrite=_rewrite,
         options=Options,
         open_options=frozenset({"memory_mb", "threads"}),
         folding="insensitive",
