@@ -16,7 +16,7 @@ from dragoman.tools import Toolbox
 from dragoman_postgres.testing import Server
 
 FILES = 16
-FUNCTIONS = 52
+FUNCTIONS = 53
 ROOT = Path(dragoman.__file__).parents[3]
 QUERY = {"sql": "SELECT 1 AS one"}
 Place = tuple[str, str]
