@@ -1,6 +1,7 @@
 """A server that runs answers as one that has just started, whatever the database's owner changes meanwhile."""
 
 import asyncio
+import hashlib
 import json
 import os
 import shutil
@@ -367,6 +368,24 @@ async def test_a_statement_that_waited_for_its_turn_is_judged_again(
             slots.turns.give_back("bob")
             with pytest.raises(TableNotFound):
                 await waiting
+
+
+@pytest.mark.usefixtures("at_once")
+async def test_a_statement_that_waited_for_its_turn_is_recorded_as_it_was_sent(
+    tmp_path: Path, monkeypatch: Any
+) -> None:
+    """A query hash leads from the answer and the audit to the text that the caller wrote, comments and all."""
+    monkeypatch.setattr(queries, "CONFIRMED", 0.0)
+    sent = "SELECT id FROM va -- all of them\n;"
+    with closing(apsw.Connection(str(tmp_path / "shop.db"))) as connection:
+        for statement in Owner(SQLITE, 0).begin():
+            connection.execute(statement)
+        database = Database(name="shop", dialect="sqlite", database="shop.db", folder=tmp_path, pool_size=1)
+        async with Gateway.open(configure(database, "main")) as gateway:
+            async with gateway.call("execute_query", ANN, "shop") as record:
+                answer = await gateway.query("shop", sent, principal=ANN)
+            assert answer.query_hash == record.hash == hashlib.sha256(sent.encode()).hexdigest()[:16]
+            assert len(record.relations) == 1
 
 
 @pytest.mark.parametrize("call", ["query", "sample", "stream"])

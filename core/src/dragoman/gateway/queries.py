@@ -137,7 +137,7 @@ class Query:
         """
         fresh = await Query.prepare(
             self.opened,
-            self.statement.text,
+            self.statement.original,
             self.parameters,
             ceiling=self.request.limits,
             principal=self.request.principal,
