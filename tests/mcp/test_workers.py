@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import resource
 import shutil
 import signal
 import socket
@@ -18,7 +19,7 @@ import pytest
 from dragoman.config import Configuration
 from dragoman.config.roles import Role
 from dragoman.gateway.exporting import PATH as EXPORTS
-from dragoman.mcp.prefork import Worker, _Child, _First, receive
+from dragoman.mcp.prefork import Worker, _Child, _First, receive, receive_configuration, send_configuration
 from dragoman.mcp.siblings import CONNECTION, Siblings
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -350,6 +351,49 @@ def test_a_file_that_the_first_process_reads_without_its_roles_reaches_no_worker
         with pytest.raises(BlockingIOError):
             theirs.recv(1)
     assert first._candidate is before
+
+
+async def test_a_worker_without_a_descriptor_for_a_configuration_refuses_it(tmp_path: Path):
+    """Otherwise the first process waits for its answer, and no later configuration reaches any worker."""
+    ours, theirs = socket.socketpair()
+    with socket.create_server(("127.0.0.1", 0)) as listener, ours, theirs:
+        worker = Worker(index=0, listener=listener, doors=(), folder=tmp_path, channel=theirs)
+        theirs.setblocking(False)
+        ours.setblocking(False)
+        before = resource.getrlimit(resource.RLIMIT_NOFILE)
+
+        async def reload(configuration: Configuration) -> bool:
+            return True
+
+        with worker.attending(lambda: None, reload):
+            send_configuration(ours, Configuration(databases={}))
+            resource.setrlimit(resource.RLIMIT_NOFILE, (0, before[1]))
+            try:
+                said = await asyncio.get_running_loop().sock_recv(ours, 1)
+            finally:
+                resource.setrlimit(resource.RLIMIT_NOFILE, before)
+    assert said == b"n"
+
+
+def test_a_configuration_that_cannot_be_sent_changes_nothing_and_can_be_sent_later():
+    """A full memory or a full table of files is no reason to end, or to wait for an answer that never comes."""
+    before = Configuration(databases={})
+    ours, theirs = socket.socketpair()
+    with socket.create_server(("127.0.0.1", 0)) as listener, ours, theirs:
+        first = _First(before, lambda: Configuration(databases={}), listener)
+        first._children = [_Child(channel=ours, configuration=before, is_up=True)]
+        limit = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (0, limit[1]))
+        try:
+            first._reload()
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, limit)
+        assert first._configuration is before
+        first._reload()
+        shutil.rmtree(first._folder)
+        for each in (*first._doors, first._wake, first._waker):
+            each.close()
+        assert receive_configuration(theirs)[1] == Configuration(databases={})
 
 
 @pytest.mark.parametrize("later", ["max_concurrent = 3", "[broken"])

@@ -113,7 +113,7 @@ class Worker:
                 reloads.add(task)
                 task.add_done_callback(reloads.discard)
             elif word:
-                self._say(_ALIVE)
+                self._say(_REFUSED if word == _RELOAD else _ALIVE)
             else:
                 loop.remove_reader(self.channel)
                 stop()
@@ -173,12 +173,21 @@ class _Child:
         if self.pid:
             os.kill(self.pid, signal.SIGKILL)
 
-    def reload(self, configuration: Configuration) -> None:
-        """Make the worker apply the configuration: this one, whatever the file says by then."""
+    def reload(self, configuration: Configuration) -> bool:
+        """Make the worker apply the configuration: this one, whatever the file says by then. Return whether it could.
+
+        If the worker has ended, a signal reports that.
+        """
         self.configuration = configuration
-        if self.channel is not None:
-            with suppress(OSError):
+        try:
+            if self.channel is not None:
                 send_configuration(self.channel, configuration)
+        except (BrokenPipeError, ConnectionResetError):
+            return True
+        except Exception as error:  # an error here would end the whole server
+            log_failure(error)
+            return False
+        return True
 
     def check(self) -> bool:
         """Return whether the worker has answered lately, and ask it again."""
@@ -358,15 +367,19 @@ class _First:
             elif word == _ALIVE:
                 child.unanswered = 0
             else:
-                if word == _REFUSED and child.configuration is self._configuration:
-                    self._renew(index, child)
-                self._go_on(index, child, taken=word == _TAKEN)
+                self._note_answer(index, child, taken=word == _TAKEN)
+
+    def _note_answer(self, index: int, child: _Child, *, taken: bool) -> None:
+        """Note whether a worker has applied the configuration that it was sent."""
+        if not taken and child.configuration is self._configuration:
+            self._renew(index, child)
+        self._go_on(index, child, taken=taken)
 
     def _note_up(self, index: int, child: _Child) -> None:
         self._serves = child.is_up = True
         LOGGER.info("worker %d serves, process %d", index, child.pid)
         if child.configuration is not self._configuration:  # it was forked before the last reload
-            child.reload(self._configuration)
+            self._send(child, self._configuration)
         self._reload_again()
 
     def _reload(self) -> None:
@@ -398,8 +411,12 @@ class _First:
     def _ask(self, children: list[_Child]) -> None:
         """Make workers apply the candidate."""
         self._asked = children
-        for child in children:
-            child.reload(self._candidate)
+        for child in [*children]:
+            self._send(child, self._candidate)
+
+    def _send(self, child: _Child, configuration: Configuration) -> None:
+        if not child.reload(configuration):
+            self._note_answer(self._children.index(child), child, taken=False)
 
     def _go_on(self, index: int, child: _Child, *, taken: bool) -> None:
         """Continue once a worker has applied the configuration, or has not."""
@@ -434,7 +451,10 @@ def send_configuration(channel: socket.socket, configuration: Configuration) -> 
 
 
 def receive_configuration(channel: socket.socket) -> tuple[bytes, Configuration | None]:
-    """Return the first process's next message, and the configuration that comes with it; nothing if it has ended."""
+    """Return the first process's next message, and the configuration that comes with it; nothing if it has ended.
+
+    No configuration comes with its order if this process has no descriptor left for it, or cannot read it.
+    """
     try:
         word, descriptors, _, _ = socket.recv_fds(channel, 1, 1)
     except ConnectionResetError:
@@ -443,7 +463,11 @@ def receive_configuration(channel: socket.socket) -> tuple[bytes, Configuration 
         return word, None
     with open(descriptors[0], "rb") as file:
         file.seek(0)
-        return word, pickle.load(file)
+        try:
+            return word, pickle.load(file)
+        except Exception as error:
+            log_failure(error)
+            return word, None
 
 
 def _nameless() -> IO[bytes]:
