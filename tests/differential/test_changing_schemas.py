@@ -7,7 +7,7 @@ import os
 import shutil
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -23,7 +23,7 @@ from dragoman.config.roles import Grant, Role
 from dragoman.gateway import queries
 from dragoman.model import Principal
 from dragoman.tools import Toolbox
-from dragoman_postgres.testing import Server
+from dragoman_postgres.testing import Server, installations
 
 ANN = Principal("ann", subject="ann")
 MARK = "zyxmark"
@@ -412,6 +412,42 @@ async def test_a_statement_that_waited_for_abandoned_work_is_judged_again(
             abandoned.set()
             with pytest.raises(TableNotFound):
                 await waiting
+
+
+BEGUN = """
+CREATE TABLE t (id int, pub text); CREATE TABLE hid (id int, pub text); CREATE TABLE u (id int, secret text);
+CREATE VIEW va AS SELECT id, pub FROM t;
+"""
+
+
+@pytest.mark.parametrize("call", ["query", "stream"])
+@pytest.mark.usefixtures("at_once")
+async def test_a_statement_whose_cost_took_long_to_estimate_is_judged_again(monkeypatch: Any, call: str) -> None:
+    """The estimate waits for the owner's transaction, after which the view reads a denied table."""
+    if not installations():
+        pytest.skip("no PostgreSQL server can be started here")
+    monkeypatch.setattr(queries, "CONFIRMED", 0.0)
+    server = Server.start()
+    try:
+        database = server.configure(await server.create(BEGUN), name="shop")
+        before = configure(database, "public")
+        costly = replace(before.roles["r"], max_cost=1e9)
+        owner, other = [await asyncpg.connect(server.address(database.database)) for _ in range(2)]
+        async with Gateway.open(replace(before, roles={"r": costly})) as gateway:
+            await gateway.query("shop", "SELECT * FROM va", principal=ANN)
+            transaction = owner.transaction()
+            await transaction.start()
+            await owner.execute("CREATE OR REPLACE VIEW va AS SELECT id, pub FROM hid")
+            waiting = asyncio.create_task(WAITING[call](gateway))
+            while not await other.fetchval("SELECT count(*) FROM pg_locks WHERE NOT granted"):
+                assert not waiting.done()
+            await transaction.commit()
+            with pytest.raises(TableNotFound):
+                await waiting
+        for each in (owner, other):
+            await each.close()
+    finally:
+        server.stop()
 
 
 @pytest.mark.full

@@ -198,14 +198,16 @@ class Query:
 
     async def rows(self, record: CallRecord) -> Collected:
         """Run it and return its rows within the limits. At a deadline, return the rows that came before it."""
-        opened = self.opened
+        query, opened = self, self.opened
         if opened.max_cost is not None:
             await self._check_cost(opened.max_cost)
+            if time.monotonic() - self.since >= CONFIRMED:  # the estimate may wait, for instance for a lock
+                query = await self.again(record)
         collector = Collector()
         try:
-            found = await opened.work.do(self.request.limits.timeout, self._read, collector, record)
+            found = await opened.work.do(self.request.limits.timeout, query._read, collector, record)
         except Exception as error:
-            return self._part(collector, await self._explain(error, "open"))
+            return query._part(collector, await query._explain(error, "open"))
         if not opened.health.ready:
             opened.health.saw(None)
         cut = found.truncated
@@ -271,16 +273,19 @@ class Query:
     @asynccontextmanager
     async def stream(self, record: CallRecord) -> AsyncGenerator[RowStream]:
         """Run it and yield its rows as they arrive, within the limits, until the deadline. `record` counts them."""
+        query = self
         if self.opened.max_cost is not None:
             await self._check_cost(self.opened.max_cost)
+            if time.monotonic() - self.since >= CONFIRMED:
+                query = await self.again(record)
         handed = RowStream((), _none(), [*self.notices])
 
         async def feed(put: Put) -> None:
-            await self._feed(handed, put, record)
+            await query._feed(handed, put, record)
 
         async with (
             self.opened.work.feed(feed, self.request.limits.timeout) as items,
-            aclosing(self._forward(items)) as batches,
+            aclosing(query._forward(items)) as batches,
         ):
             await anext(batches)  # the empty batch that says that it is open, or the error
             handed.batches = batches
