@@ -16,7 +16,7 @@ import apsw
 import asyncpg
 import duckdb
 import pytest
-from dragoman import Database, Gateway, TableNotFound
+from dragoman import Database, Gateway, QueryError, TableNotFound
 from dragoman.catalog.watch import Watch
 from dragoman.config import Configuration
 from dragoman.config.roles import Grant, Role
@@ -415,15 +415,27 @@ async def test_a_statement_that_waited_for_abandoned_work_is_judged_again(
 
 
 BEGUN = """
-CREATE TABLE t (id int, pub text); CREATE TABLE hid (id int, pub text); CREATE TABLE u (id int, secret text);
+CREATE TABLE t (id int, pub text); INSERT INTO t VALUES (1, 'one');
+CREATE TABLE hid (id int, pub text); INSERT INTO hid VALUES (1, 'zyxmark'); CREATE TABLE u (id int, secret text);
 CREATE VIEW va AS SELECT id, pub FROM t;
 """
 
 
-@pytest.mark.parametrize("call", ["query", "stream"])
+CHANGES = {
+    "a view over a denied table": "CREATE OR REPLACE VIEW va AS SELECT id, pub FROM hid",
+    "a view whose error quotes a value": "CREATE OR REPLACE VIEW va AS SELECT id, (pub::numeric)::text AS pub FROM hid",
+}
+"""What the owner of a database does in a transaction that others wait for."""
+
+
+@pytest.mark.parametrize("changes", CHANGES)
+@pytest.mark.parametrize("max_cost", [None, 1e9], ids=["run", "estimated"])
+@pytest.mark.parametrize("call", ["query", "stream", "sample"])
 @pytest.mark.usefixtures("at_once")
-async def test_a_statement_whose_cost_took_long_to_estimate_is_judged_again(monkeypatch: Any, call: str) -> None:
-    """The estimate waits for the owner's transaction, after which the view reads a denied table."""
+async def test_a_statement_that_waited_in_the_database_is_judged_again(
+    monkeypatch: Any, call: str, max_cost: float | None, changes: str
+) -> None:
+    """It, or the estimate of its cost, waits for the owner's transaction, after which the view reads a denied table."""
     if not installations():
         pytest.skip("no PostgreSQL server can be started here")
     monkeypatch.setattr(queries, "CONFIRMED", 0.0)
@@ -431,18 +443,48 @@ async def test_a_statement_whose_cost_took_long_to_estimate_is_judged_again(monk
     try:
         database = server.configure(await server.create(BEGUN), name="shop")
         before = configure(database, "public")
-        costly = replace(before.roles["r"], max_cost=1e9)
-        owner, other = [await asyncpg.connect(server.address(database.database)) for _ in range(2)]
-        async with Gateway.open(replace(before, roles={"r": costly})) as gateway:
+        role = replace(before.roles["r"], max_cost=max_cost)
+        owner, other = [await asyncpg.connect(server.address(database.database or "")) for _ in range(2)]
+        async with Gateway.open(replace(before, roles={"r": role})) as gateway:
             await gateway.query("shop", "SELECT * FROM va", principal=ANN)
             transaction = owner.transaction()
             await transaction.start()
-            await owner.execute("CREATE OR REPLACE VIEW va AS SELECT id, pub FROM hid")
+            await owner.execute(CHANGES[changes])
             waiting = asyncio.create_task(WAITING[call](gateway))
             while not await other.fetchval("SELECT count(*) FROM pg_locks WHERE NOT granted"):
                 assert not waiting.done()
             await transaction.commit()
-            with pytest.raises(TableNotFound):
+            with pytest.raises(TableNotFound) as told:
+                await waiting
+            assert "zyxmark" not in str(vars(told.value))
+        for each in (owner, other):
+            await each.close()
+    finally:
+        server.stop()
+
+
+@pytest.mark.parametrize("call", ["query", "stream"])
+@pytest.mark.usefixtures("at_once")
+async def test_a_column_that_came_while_a_statement_waited_is_not_shown(monkeypatch: Any, call: str) -> None:
+    if not installations():
+        pytest.skip("no PostgreSQL server can be started here")
+    monkeypatch.setattr(queries, "CONFIRMED", 0.0)
+    server = Server.start()
+    try:
+        database = server.configure(await server.create(BEGUN), name="shop")
+        owner, other = [await asyncpg.connect(server.address(database.database or "")) for _ in range(2)]
+        async with Gateway.open(configure(database, "public")) as gateway:
+            await gateway.query("shop", "SELECT * FROM t", principal=ANN)
+            transaction = owner.transaction()
+            await transaction.start()
+            await owner.execute("ALTER TABLE t ADD COLUMN secret text DEFAULT 'zyxmark'")
+            sql = "SELECT * FROM t"
+            read: Any = stream(gateway, sql) if call == "stream" else gateway.query("shop", sql, principal=ANN)
+            waiting = asyncio.create_task(read)
+            while not await other.fetchval("SELECT count(*) FROM pg_locks WHERE NOT granted"):
+                assert not waiting.done()
+            await transaction.commit()
+            with pytest.raises(QueryError, match="was changed while it ran"):
                 await waiting
         for each in (owner, other):
             await each.close()

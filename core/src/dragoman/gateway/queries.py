@@ -147,6 +147,18 @@ class Query:
             fresh.note(record)
         return replace(fresh, notices=self.notices, sql=self.sql)
 
+    async def _confirm(self, record: CallRecord) -> None:
+        """Raise unless the rows of a late answer are those that its caller may see now.
+
+        It may have waited inside the database, for instance for the lock of a transaction that changed a view. Raises
+        the refusal, or `QueryError` if the query would read another part now.
+        """
+        if not self.opened.places.narrowed or time.monotonic() - self.since < CONFIRMED:
+            return
+        fresh = (await self.again(record)).request
+        if (fresh.statement, fresh.parameters) != (self.request.statement, self.request.parameters):
+            raise QueryError("What the query reads was changed while it ran.", suggestion="Send it again.")
+
     def note(self, record: CallRecord) -> None:
         """Record that it may run: what it reads of its relations, and its identity in the database."""
         record.acting = self.request.acting
@@ -207,7 +219,11 @@ class Query:
         try:
             found = await opened.work.do(self.request.limits.timeout, query._read, collector, record)
         except Exception as error:
-            return query._part(collector, await query._explain(error, "open"))
+            told = await query._explain(error, "open")
+            await query._confirm(record)  # an error may quote values
+            return query._part(collector, told)
+        if opened.places.narrowed:
+            await query._confirm(record)
         if not opened.health.ready:
             opened.health.saw(None)
         cut = found.truncated
@@ -285,7 +301,7 @@ class Query:
 
         async with (
             self.opened.work.feed(feed, self.request.limits.timeout) as items,
-            aclosing(query._forward(items)) as batches,
+            aclosing(query._forward(items, record)) as batches,
         ):
             await anext(batches)  # the empty batch that says that it is open, or the error
             handed.batches = batches
@@ -305,7 +321,11 @@ class Query:
         bounded = Bounded(stream, self.request.limits)
         handed.columns = self.opened.places.columns(stream.columns)
         await put(Encoded(b"", 0))
+        is_confirmed = False
         async for batch in bounded.batches():
+            if not is_confirmed:
+                await self._confirm(record)
+                is_confirmed = True
             record.rows, record.bytes = bounded.rows, bounded.bytes
             await put(batch)
         check_columns(stream.columns, self.request.limits)
@@ -313,12 +333,14 @@ class Query:
         handed.notices += stream.notices
         handed.truncated = bounded.truncated
 
-    async def _forward(self, items: AsyncIterator[Encoded]) -> AsyncGenerator[Encoded]:
+    async def _forward(self, items: AsyncIterator[Encoded], record: CallRecord) -> AsyncGenerator[Encoded]:
         try:
             async for batch in items:
                 yield batch
         except Exception as error:
-            raise await self._explain(error, "open") from None
+            told = await self._explain(error, "open")
+            await self._confirm(record)
+            raise told from None
         self.opened.health.saw(None)
 
     async def _check_cost(self, most: float, allowed: str = _ROLES) -> None:
