@@ -10,7 +10,8 @@ import configparser
 import os
 import re
 import ssl
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -166,7 +167,7 @@ class Connector:
     async def _set_up(self, connection: Connection) -> None:
         if self.pooled is None:
             self.pooled = await _is_pooled(connection)
-        self.cluster.now = connection.cluster = await _identify(connection)
+        self.cluster.now = connection.cluster = await _identify(connection, pooled=self.pooled)
         self._may_end_transactions = connection.get_server_version() >= (17,)
         if self._path.text is None:
             path = order_path(await _role_s_path(connection))
@@ -314,30 +315,37 @@ class Connector:
 
 async def _is_pooled(connection: Connection) -> bool:
     """Return whether another process than the session's answers: a pooler is in between."""
-    await connection.execute("BEGIN READ ONLY")
-    try:
+    async with _one_process(connection):
         return bool(await connection.fetchval("SELECT pg_catalog.pg_backend_pid()") != connection.get_server_pid())
-    finally:
-        await connection.execute("ROLLBACK")
 
 
-async def _identify(connection: Connection) -> str | None:
-    """Return the identifier of the cluster, which standbys have from their primary. None: it is not told."""
-    await connection.execute("BEGIN READ ONLY")
+async def _identify(connection: Connection, *, pooled: bool) -> str | None:
+    """Return the identifier of the cluster, which standbys have from their primary. None: it is not told.
+
+    Raises `asyncpg.OperatorInterventionError` where the server had no time to tell it.
+    """
     try:
-        told = await connection.fetchval("SELECT system_identifier FROM pg_catalog.pg_control_system()")
-        return str(int(told))
+        async with _one_process(connection) if pooled else nullcontext():
+            told = await connection.fetchval("SELECT system_identifier FROM pg_catalog.pg_control_system()")
+    except asyncpg.exceptions.OperatorInterventionError:
+        raise
     except asyncpg.PostgresError:  # some services do not let everybody call it
         return None
-    finally:
-        await connection.execute("ROLLBACK")
+    return str(int(told))
 
 
 async def _role_s_path(connection: Connection) -> str:
     """Return the role's search path, from its own settings and the database's."""
-    await connection.execute("BEGIN READ ONLY")  # behind a pooler the same process must take both steps
-    try:
+    async with _one_process(connection):
         return str(await connection.fetchval(_ROLE_S_PATH))
+
+
+@asynccontextmanager
+async def _one_process(connection: Connection) -> AsyncGenerator[None]:
+    """Have one process of the server take all steps of a question, behind a pooler too."""
+    await connection.execute("BEGIN READ ONLY")
+    try:
+        yield
     finally:
         await connection.execute("ROLLBACK")
 
