@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import trustme
 from certificates import certify, trusting
-from test_middleware import AMBIGUOUS, BODY, HALVES, HASTY, TOKEN, Client, Clients, head
+from test_middleware import AMBIGUOUS, BODY, HALVES, HASTY, TOKEN, Clients, head
 
 CROWD = 40
 """Connections at once."""
@@ -87,8 +87,12 @@ async def server(
             yield peer, url, trusting(authority)
 
 
-async def _exchange(client: Client, pieces: list[bytes]) -> bytes:
-    """Send what a connection has to say; return all that is answered until the server ends it."""
+async def _exchange(clients: Clients, pieces: list[bytes]) -> bytes:
+    """Connect, and send what a connection has to say; return all that is answered until the server ends it."""
+    try:
+        client = await clients.connect()
+    except ConnectionError:  # with TLS the time for a head may be over before the handshake
+        return b""
     try:
         for piece in pieces:
             await client.send(piece)
@@ -106,16 +110,16 @@ async def test_whatever_comes_in_no_call_runs_without_the_token_and_others_are_a
     maker = Maker(rounds)
     for _ in range(rounds):
         async with Clients(url, tls) as clients:
-            crowd = [(await clients.connect(), maker.sent()) for _ in range(CROWD)]
-            work = [asyncio.create_task(_exchange(client, maker.pieces(sent))) for client, sent in crowd]
+            crowd = [maker.sent() for _ in range(CROWD)]
+            work = [asyncio.create_task(_exchange(clients, maker.pieces(sent))) for sent in crowd]
             await clients.answers()
             answers = await asyncio.gather(*work)
             await clients.answers()
-        for (_, sent), answer in zip(crowd, answers, strict=True):
+        for sent, answer in zip(crowd, answers, strict=True):
             assert b'"result"' not in answer, sent
             statuses = {int(found) for found in re.findall(rb"HTTP/1.1 (\d+)", answer)}
             assert statuses <= {100, 200, 202, 204, 400, 401, 403, 404, 405, 413, 421, 431, 501}, sent
-    assert not [line for line in peer.log if "Traceback" in line]
+    assert "Traceback" not in "".join(peer.log), "\n".join(peer.log)
     refusals = [line for line in peer.log if line.startswith("refused")]
     assert refusals
     assert all(line.startswith("refused 127.0.0.1") for line in refusals)
@@ -124,4 +128,4 @@ async def test_whatever_comes_in_no_call_runs_without_the_token_and_others_are_a
 async def test_the_fuzz_sees_calls_that_run(serve_standin: Any):
     async with serve_standin("", **HASTY) as (_, url), Clients(url) as clients:
         sent = head(authorization=None, connection="close") + BODY
-        assert b'"result"' in await _exchange(await clients.connect(), [sent])
+        assert b'"result"' in await _exchange(clients, [sent])

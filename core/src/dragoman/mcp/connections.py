@@ -260,7 +260,10 @@ def _count_bytes(transport: asyncio.Transport) -> tuple[int, int]:
     holds is gone, which takes a slow client minutes, and with TLS the transport does not see what waits below it. Not
     every system says more than the process.
     """
-    waiting = transport.get_write_buffer_size()
+    try:
+        waiting = transport.get_write_buffer_size()
+    except AttributeError:  # with TLS, asyncio's transport has let go of its connection once it was closed twice
+        return 0, 0
     client: socket.socket | None = transport.get_extra_info("socket")
     if client is None:  # with TLS it is gone a turn of the event loop before the connection is told
         return waiting, 0
