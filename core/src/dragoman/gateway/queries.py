@@ -15,6 +15,8 @@ from typing import Any, ParamSpec, TypeVar
 from dragoman.catalog import CONFIRMED, withhold
 from dragoman.dialect import Capability
 from dragoman.errors import (
+    Busy,
+    ConnectionFailed,
     CostExceeded,
     DragomanError,
     InvalidSql,
@@ -29,6 +31,7 @@ from dragoman.gateway.calls import CallRecord
 from dragoman.gateway.confining import UNFIT, ConfinedStatement, fails
 from dragoman.gateway.failures import Named, explain, have_lost, show_more
 from dragoman.gateway.opened import OpenDatabase
+from dragoman.gateway.tasks import late
 from dragoman.model import LOCAL, Database, Encoded, ExplainOptions, Limits, Plan, Principal, Request, RowStream
 from dragoman.pool import Waited, best_before
 from dragoman.results import Bounded, Collected, Collector, check_columns, check_stream
@@ -44,6 +47,10 @@ TRANSLATING = (TOOL, "explain_query")
 """The tools that take `from_dialect`."""
 NO_TAGS = Request(statement="").tags
 _CHANGED = "A table has changed since its columns were read. Send the query again."
+_CONFIRMING = 5.0
+"""Seconds, beyond its deadline, in which a late answer is judged again. A database that answers takes far less."""
+_OWN_WORDS = (Busy, ConnectionFailed, QueryCancelled, QueryTimeout)
+"""Errors that say nothing of what is in the database."""
 _BROKEN = "A view that the statement reads names something that does not exist, or does not fit the statement."
 _TELL = "Tell the owner of the database, or read other relations."
 _NO_PLAN = (
@@ -155,7 +162,11 @@ class Query:
         """
         if not self.opened.places.narrowed or time.monotonic() - self.since < CONFIRMED:
             return
-        fresh = (await self.again(record)).request
+        try:
+            async with asyncio.timeout(_CONFIRMING):
+                fresh = (await self.again(record)).request
+        except TimeoutError:
+            raise late(self.request.limits.timeout) from None
         if (fresh.statement, fresh.parameters) != (self.request.statement, self.request.parameters):
             raise QueryError("What the query reads was changed while it ran.", suggestion="Send it again.")
 
@@ -220,8 +231,12 @@ class Query:
             found = await opened.work.do(self.request.limits.timeout, query._read, collector, record)
         except Exception as error:
             told = await query._explain(error, "open")
-            await query._confirm(record)  # an error may quote values
-            return query._part(collector, told)
+            part = query._part(collector, told)
+            if part is not None or not isinstance(told, _OWN_WORDS):
+                await query._confirm(record)
+            if part is None:
+                raise told from None
+            return part
         if opened.places.narrowed:
             await query._confirm(record)
         if not opened.health.ready:
@@ -240,13 +255,11 @@ class Query:
             best_before.set(None)
             return await (await self.again(record))._read(collector, record)
 
-    def _part(self, collector: Collector, error: DragomanError) -> Collected:
-        """Return the rows that came before a deadline. Raises any other error."""
+    def _part(self, collector: Collector, error: DragomanError) -> Collected | None:
+        """Return the rows that came before a deadline, if the error is one and there are any."""
         limits = self.request.limits
         part = collector.collected_until(limits.timeout, limits) if isinstance(error, QueryTimeout) else None
-        if part is None:
-            raise error from None
-        return self._mask(part) if self.opened.places.narrowed else part
+        return self._mask(part) if part and self.opened.places.narrowed else part
 
     def _mask(self, found: Collected) -> Collected:
         places = self.opened.places
@@ -339,7 +352,8 @@ class Query:
                 yield batch
         except Exception as error:
             told = await self._explain(error, "open")
-            await self._confirm(record)
+            if not isinstance(told, _OWN_WORDS):
+                await self._confirm(record)
             raise told from None
         self.opened.health.saw(None)
 
