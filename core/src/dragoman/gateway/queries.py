@@ -223,9 +223,7 @@ class Query:
         """Run it and return its rows within the limits. At a deadline, return the rows that came before it."""
         query, opened = self, self.opened
         if opened.max_cost is not None:
-            await self._check_cost(opened.max_cost)
-            if time.monotonic() - self.since >= CONFIRMED:  # the estimate may wait, for instance for a lock
-                query = await self.again(record)
+            query = await self._afford(opened.max_cost, record)
         collector = Collector()
         try:
             found = await opened.work.do(self.request.limits.timeout, query._read, collector, record)
@@ -304,9 +302,7 @@ class Query:
         """Run it and yield its rows as they arrive, within the limits, until the deadline. `record` counts them."""
         query = self
         if self.opened.max_cost is not None:
-            await self._check_cost(self.opened.max_cost)
-            if time.monotonic() - self.since >= CONFIRMED:
-                query = await self.again(record)
+            query = await self._afford(self.opened.max_cost, record)
         handed = RowStream((), _none(), [*self.notices])
 
         async def feed(put: Put) -> None:
@@ -356,6 +352,14 @@ class Query:
                 await self._confirm(record)
             raise told from None
         self.opened.health.saw(None)
+
+    async def _afford(self, most: float, record: CallRecord) -> Query:
+        """Return it once its cost is known, judged again if that took long: an estimate may wait for a lock.
+
+        Raises `CostExceeded`.
+        """
+        await self._check_cost(most)
+        return self if time.monotonic() - self.since < CONFIRMED else await self.again(record)
 
     async def _check_cost(self, most: float, allowed: str = _ROLES) -> None:
         """Raise `CostExceeded` if the database estimates more than `most`.
