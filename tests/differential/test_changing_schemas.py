@@ -5,8 +5,8 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
-from contextlib import closing
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
@@ -347,27 +347,36 @@ async def test_duckdb_files_that_change_often_are_answered_as_they_are(tmp_path:
     await check_lake(tmp_path, range(1, 21), 12)
 
 
+REPLACED = "DROP VIEW va; CREATE VIEW va AS SELECT id, pub FROM hid"
+
+
+@asynccontextmanager
+async def opened_alone(folder: Path) -> AsyncIterator[tuple[apsw.Connection, Gateway]]:
+    """Yield its owner's connection to a SQLite file, and a gateway that opens it once."""
+    with closing(apsw.Connection(str(folder / "shop.db"))) as connection:
+        for statement in Owner(SQLITE, 0).begin():
+            connection.execute(statement)
+        database = Database(name="shop", dialect="sqlite", database="shop.db", folder=folder, pool_size=1)
+        async with Gateway.open(configure(database, "main")) as gateway:
+            yield connection, gateway
+
+
 @pytest.mark.parametrize("call", WAITING)
 @pytest.mark.usefixtures("at_once")
 async def test_a_statement_that_waited_for_its_turn_is_judged_again(
     tmp_path: Path, monkeypatch: Any, call: str
 ) -> None:
     monkeypatch.setattr(queries, "CONFIRMED", 0.0)
-    with closing(apsw.Connection(str(tmp_path / "shop.db"))) as connection:
-        for statement in Owner(SQLITE, 0).begin():
-            connection.execute(statement)
-        database = Database(name="shop", dialect="sqlite", database="shop.db", folder=tmp_path, pool_size=1)
-        async with Gateway.open(configure(database, "main")) as gateway:
-            slots = gateway.database("shop").limiter
-            await slots.acquire("bob")
-            waiting = asyncio.create_task(WAITING[call](gateway))
-            while not slots.turns.waiting:
-                await asyncio.sleep(0)
-            connection.execute("DROP VIEW va")
-            connection.execute("CREATE VIEW va AS SELECT id, pub FROM hid")
-            slots.turns.give_back("bob")
-            with pytest.raises(TableNotFound):
-                await waiting
+    async with opened_alone(tmp_path) as (connection, gateway):
+        slots = gateway.database("shop").limiter
+        await slots.acquire("bob")
+        waiting = asyncio.create_task(WAITING[call](gateway))
+        while not slots.turns.waiting:
+            await asyncio.sleep(0)
+        connection.execute(REPLACED)
+        slots.turns.give_back("bob")
+        with pytest.raises(TableNotFound):
+            await waiting
 
 
 @pytest.mark.usefixtures("at_once")
@@ -377,15 +386,11 @@ async def test_a_statement_that_waited_for_its_turn_is_recorded_as_it_was_sent(
     """A query hash leads from the answer and the audit to the text that the caller wrote, comments and all."""
     monkeypatch.setattr(queries, "CONFIRMED", 0.0)
     sent = "SELECT id FROM va -- all of them\n;"
-    with closing(apsw.Connection(str(tmp_path / "shop.db"))) as connection:
-        for statement in Owner(SQLITE, 0).begin():
-            connection.execute(statement)
-        database = Database(name="shop", dialect="sqlite", database="shop.db", folder=tmp_path, pool_size=1)
-        async with Gateway.open(configure(database, "main")) as gateway:
-            async with gateway.call("execute_query", ANN, "shop") as record:
-                answer = await gateway.query("shop", sent, principal=ANN)
-            assert answer.query_hash == record.hash == hashlib.sha256(sent.encode()).hexdigest()[:16]
-            assert len(record.relations) == 1
+    async with opened_alone(tmp_path) as (_, gateway):
+        async with gateway.call("execute_query", ANN, "shop") as record:
+            answer = await gateway.query("shop", sent, principal=ANN)
+        assert answer.query_hash == record.hash == hashlib.sha256(sent.encode()).hexdigest()[:16]
+        assert len(record.relations) == 1
 
 
 @pytest.mark.parametrize("call", ["query", "sample", "stream"])
@@ -394,24 +399,19 @@ async def test_a_statement_that_waited_for_abandoned_work_is_judged_again(
     tmp_path: Path, monkeypatch: Any, call: str
 ) -> None:
     monkeypatch.setattr(queries, "CONFIRMED", 0.0)
-    with closing(apsw.Connection(str(tmp_path / "shop.db"))) as connection:
-        for statement in Owner(SQLITE, 0).begin():
-            connection.execute(statement)
-        database = Database(name="shop", dialect="sqlite", database="shop.db", folder=tmp_path, pool_size=1)
-        async with Gateway.open(configure(database, "main")) as gateway:
-            await gateway.query("shop", "SELECT * FROM va", principal=ANN)
-            abandoned = asyncio.Event()
-            slots = vars(gateway.database("shop")._own_executor)["_pool"]._slots
-            await slots.acquire()
-            waiting = asyncio.create_task(WAITING[call](gateway))
-            while not slots._waiters:
-                await asyncio.sleep(0)
-            connection.execute("DROP VIEW va")
-            connection.execute("CREATE VIEW va AS SELECT id, pub FROM hid")
-            slots.release_after([asyncio.ensure_future(abandoned.wait())])
-            abandoned.set()
-            with pytest.raises(TableNotFound):
-                await waiting
+    async with opened_alone(tmp_path) as (connection, gateway):
+        await gateway.query("shop", "SELECT * FROM va", principal=ANN)
+        abandoned = asyncio.Event()
+        slots = vars(gateway.database("shop")._own_executor)["_pool"]._slots
+        await slots.acquire()
+        waiting = asyncio.create_task(WAITING[call](gateway))
+        while not slots._waiters:
+            await asyncio.sleep(0)
+        connection.execute(REPLACED)
+        slots.release_after([asyncio.ensure_future(abandoned.wait())])
+        abandoned.set()
+        with pytest.raises(TableNotFound):
+            await waiting
 
 
 BEGUN = """
@@ -428,6 +428,35 @@ CHANGES = {
 """What the owner of a database does in a transaction that others wait for."""
 
 
+@asynccontextmanager
+async def waiting_for_its_owner(
+    change: str, ask: Callable[[Gateway], Any], *, warm: str, max_cost: float | None = None
+) -> AsyncIterator[asyncio.Task[Any]]:
+    """Yield a call that waited on Postgres for a transaction of the database's owner, which has just been committed."""
+    if not installations():
+        pytest.skip("no PostgreSQL server can be started here")
+    server = Server.start()
+    try:
+        database = server.configure(await server.create(BEGUN), name="shop")
+        before = configure(database, "public")
+        role = replace(before.roles["r"], max_cost=max_cost)
+        owner, other = [await asyncpg.connect(server.address(database.database or "")) for _ in range(2)]
+        async with Gateway.open(replace(before, roles={"r": role})) as gateway:
+            await gateway.query("shop", warm, principal=ANN)
+            transaction = owner.transaction()
+            await transaction.start()
+            await owner.execute(change)
+            waiting = asyncio.create_task(ask(gateway))
+            while not await other.fetchval("SELECT count(*) FROM pg_locks WHERE NOT granted"):
+                assert not waiting.done()
+            await transaction.commit()
+            yield waiting
+        for each in (owner, other):
+            await each.close()
+    finally:
+        server.stop()
+
+
 @pytest.mark.parametrize("changes", CHANGES)
 @pytest.mark.parametrize("max_cost", [None, 1e9], ids=["run", "estimated"])
 @pytest.mark.parametrize("call", ["query", "stream", "sample"])
@@ -436,60 +465,26 @@ async def test_a_statement_that_waited_in_the_database_is_judged_again(
     monkeypatch: Any, call: str, max_cost: float | None, changes: str
 ) -> None:
     """It, or the estimate of its cost, waits for the owner's transaction, after which the view reads a denied table."""
-    if not installations():
-        pytest.skip("no PostgreSQL server can be started here")
     monkeypatch.setattr(queries, "CONFIRMED", 0.0)
-    server = Server.start()
-    try:
-        database = server.configure(await server.create(BEGUN), name="shop")
-        before = configure(database, "public")
-        role = replace(before.roles["r"], max_cost=max_cost)
-        owner, other = [await asyncpg.connect(server.address(database.database or "")) for _ in range(2)]
-        async with Gateway.open(replace(before, roles={"r": role})) as gateway:
-            await gateway.query("shop", "SELECT * FROM va", principal=ANN)
-            transaction = owner.transaction()
-            await transaction.start()
-            await owner.execute(CHANGES[changes])
-            waiting = asyncio.create_task(WAITING[call](gateway))
-            while not await other.fetchval("SELECT count(*) FROM pg_locks WHERE NOT granted"):
-                assert not waiting.done()
-            await transaction.commit()
-            with pytest.raises(TableNotFound) as told:
-                await waiting
-            assert "zyxmark" not in str(vars(told.value))
-        for each in (owner, other):
-            await each.close()
-    finally:
-        server.stop()
+    change, ask = CHANGES[changes], WAITING[call]
+    async with waiting_for_its_owner(change, ask, warm="SELECT * FROM va", max_cost=max_cost) as waiting:
+        with pytest.raises(TableNotFound) as told:
+            await waiting
+        assert "zyxmark" not in str(vars(told.value))
 
 
 @pytest.mark.parametrize("call", ["query", "stream"])
 @pytest.mark.usefixtures("at_once")
 async def test_a_column_that_came_while_a_statement_waited_is_not_shown(monkeypatch: Any, call: str) -> None:
-    if not installations():
-        pytest.skip("no PostgreSQL server can be started here")
     monkeypatch.setattr(queries, "CONFIRMED", 0.0)
-    server = Server.start()
-    try:
-        database = server.configure(await server.create(BEGUN), name="shop")
-        owner, other = [await asyncpg.connect(server.address(database.database or "")) for _ in range(2)]
-        async with Gateway.open(configure(database, "public")) as gateway:
-            await gateway.query("shop", "SELECT * FROM t", principal=ANN)
-            transaction = owner.transaction()
-            await transaction.start()
-            await owner.execute("ALTER TABLE t ADD COLUMN secret text DEFAULT 'zyxmark'")
-            sql = "SELECT * FROM t"
-            read: Any = stream(gateway, sql) if call == "stream" else gateway.query("shop", sql, principal=ANN)
-            waiting = asyncio.create_task(read)
-            while not await other.fetchval("SELECT count(*) FROM pg_locks WHERE NOT granted"):
-                assert not waiting.done()
-            await transaction.commit()
-            with pytest.raises(QueryError, match="was changed while it ran"):
-                await waiting
-        for each in (owner, other):
-            await each.close()
-    finally:
-        server.stop()
+    change, sql = "ALTER TABLE t ADD COLUMN secret text DEFAULT 'zyxmark'", "SELECT * FROM t"
+
+    def ask(gateway: Gateway) -> Any:
+        return stream(gateway, sql) if call == "stream" else gateway.query("shop", sql, principal=ANN)
+
+    async with waiting_for_its_owner(change, ask, warm=sql) as waiting:
+        with pytest.raises(QueryError, match="was changed while it ran"):
+            await waiting
 
 
 @pytest.mark.full
