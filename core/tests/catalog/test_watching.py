@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from dragoman import Busy
+from dragoman import Busy, TableNotFound
 from dragoman.catalog.watch import CONFIRMED, PATIENCE
 
 
@@ -108,6 +108,33 @@ async def test_what_is_old_is_read_again_though_nothing_changed(watched, clock):
     await catalog.snapshot()
     clock.now = 10
     await catalog.snapshot()
+    assert len(known.scopes) == 2
+
+
+async def test_a_missing_name_is_looked_for_again_only_if_the_database_has_changed(watched, clock, make_table):
+    marks = ["one"]
+    known, catalog = watched(lambda: marks[-1])
+    await catalog.snapshot()
+    with pytest.raises(TableNotFound):
+        await catalog.find("fresh")
+    assert len(known.scopes) == 1
+    known.all.append(make_table("fresh", "id"))
+    marks.append("two")
+    assert (await catalog.find("fresh")).relation.name == "fresh"
+
+
+async def test_a_missing_name_is_looked_for_again_where_the_database_cannot_say_whether_it_changed(watched):
+    known, catalog = watched(lambda: None)
+    await catalog.snapshot()
+    with pytest.raises(TableNotFound):
+        await catalog.find("fresh")
+    assert len(known.scopes) == 2
+
+
+async def test_everything_is_read_again_on_request_though_nothing_changed(watched):
+    known, catalog = watched(lambda: "same")
+    await catalog.snapshot()
+    await catalog.refresh()
     assert len(known.scopes) == 2
 
 

@@ -22,6 +22,7 @@ from dragoman.catalog.places import Places
 from dragoman.catalog.search import Match, MatchKind
 from dragoman.catalog.snapshot import Snapshot
 from dragoman.catalog.watch import Clock, Watch
+from dragoman.collection import pause_collection
 from dragoman.cooperative import consume_in_thread, in_thread_if_many, without_blocking
 from dragoman.dialect import Capability, Dialect, Inspector
 from dragoman.errors import DragomanError, NotFound, PathNotFound, QueryTimeout, SchemaNotFound
@@ -147,7 +148,7 @@ class Catalog:
 
     async def refresh(self) -> Snapshot:
         """Read everything again and return it."""
-        return await self.look(self._scope())
+        return await self._load("everything", partial(self._take, self._scope()))
 
     def _is_young(self, born: float) -> bool:
         return self._clock() - born < self._database.catalog_ttl
@@ -383,8 +384,15 @@ class Catalog:
         return not all(table and column in {each.name for each in table.columns} for table in tables)
 
     async def look(self, scope: Scope) -> Snapshot:
-        """Read `scope` again and return everything visible. Raises `QueryTimeout`; the load then goes on."""
-        return await self._load(scope, partial(self._take, scope))
+        """Read `scope` again and return everything visible. Raises `QueryTimeout`; the load then goes on.
+
+        A watched database that says that it has not changed is not read: 40,000 relations take seconds.
+        """
+        return await self._load(scope, partial(self._take_changed, scope))
+
+    async def _take_changed(self, scope: Scope) -> None:
+        if self._watch is None or not await self._watch.holds():
+            await self._take(scope)
 
     async def _load(self, key: Scope | str, work: Callable[[], Awaitable[None]]) -> Snapshot:
         try:
@@ -426,7 +434,8 @@ class Catalog:
 
     def _renew(self, scope: Scope, schemas: tuple[Schema, ...] | None, seen: Inspection) -> None:
         """Replace what was known by what was read. The old data is freed here, not in the event loop's thread."""
-        self._snapshot = self._add(self._snapshot, scope, schemas, seen)
+        with pause_collection():
+            self._snapshot = self._add(self._snapshot, scope, schemas, seen)
 
     def _add(
         self, before: Snapshot | None, scope: Scope, schemas: tuple[Schema, ...] | None, seen: Inspection

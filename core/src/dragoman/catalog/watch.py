@@ -28,6 +28,13 @@ class Watch:
         """Return whether to ask the database again."""
         return self._clock() >= self._until
 
+    async def holds(self) -> bool:
+        """Return whether the database says that it is as it was when all of it was last read.
+
+        Raises what the inspector raises.
+        """
+        return self._fingerprint is not None and self._fingerprint == await self._inspector.fingerprint()
+
     async def confirm(self, read: Callable[[], Awaitable[None]], *, stale: bool) -> None:
         """Read everything again if it is `stale`, if the database has changed, or if it has no fingerprint.
 

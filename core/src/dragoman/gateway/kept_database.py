@@ -24,7 +24,7 @@ from dragoman.errors import Busy, DragomanError, TableNotFound
 from dragoman.gateway.calls import CallRecord
 from dragoman.gateway.exporting import check_room, full, write
 from dragoman.kept import SOON, Kept, Owner, Store
-from dragoman.model import Database, Principal, Scope
+from dragoman.model import Database, Principal
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -150,7 +150,7 @@ class ResultsDatabases:
         catalog = self.database(principal).catalog
         there = {path.stem for path in self._store.folder_of(principal).iterdir()}
         if changed or (catalog.loaded and there != {table.relation.name for table in catalog.loaded.visible}):
-            await catalog.look(Scope())
+            await catalog.refresh()
 
     async def _show(self, kept: Kept, principal: Principal) -> bool:
         """Show or hide a table. Return whether anything changed."""
