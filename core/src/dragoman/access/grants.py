@@ -133,17 +133,23 @@ class _Narrow:
 
     def __init__(self, grant: ReadGrant, dialect: Dialect) -> None:
         self._grant = grant
+        self._bare = replace(grant, deny_columns=(), masks=())
         self._columns = ByName(dialect, [(each.relation, each) for each in grant.columns])
         self._denied = ByName(dialect, [(each.relation, each) for each in grant.deny_columns])
         self._masks = ByName(dialect, [(each[0].relation, each) for each in grant.masks])
 
     def to(self, relation: Relation) -> ReadGrant:
+        columns = self._columns.find(relation.name)
+        denied = self._denied.find(relation.name)
+        masks = self._masks.find(relation.name)
+        if not (columns or denied or masks):
+            return self._bare
         return replace(
             self._grant,
             # Without any pattern it would give all of them.
-            columns=tuple(self._columns.find(relation.name)) or self._grant.columns,
-            deny_columns=tuple(self._denied.find(relation.name)),
-            masks=tuple(self._masks.find(relation.name)),
+            columns=tuple(columns) or self._grant.columns,
+            deny_columns=tuple(denied),
+            masks=tuple(masks),
         )
 
 
@@ -170,26 +176,52 @@ class Grants:
         if table.system or self.find_denials(table.relation):
             return None
         naming = list(self.granting(table.relation))
+        confines = any(grant.confines for grant in naming)
+        if confines and self._dialect.confine is None:
+            return None  # the dialect could not confine callers to a part of it
         granting = [self._of_relation(grant, table.relation) for grant in naming]
+        if self._is_given_as_stored(granting, table):
+            return self._whole(granting, table)
         columns = self._columns(granting, table)
         if not granting or (table.columns and not columns):
             return None
         if not table.columns and any(map(_speaks_of_columns, granting)):
             return None  # its columns are not known, as those of a view that the engine hides
-        if any(grant.confines for grant in naming) and (self._dialect.confine is None or not columns):
-            return None  # the dialect could not confine callers to a part of it
-        patterns = (pattern for grant in granting for pattern in grant.tables if pattern.exact)
+        if confines and not columns:
+            return None
         parts = [self._part(grant, table.relation, columns) for grant in granting]
         confined = unite(table.relation, columns, parts, self._dialect)
         whole = len(columns) == len(table.columns) and confined.whole
         return Permission(
             columns=tuple(column.name for column in columns),
             whole=whole,
-            named=any(self.fits(pattern, table.relation) for pattern in patterns),
+            named=self._names_relation(granting, table.relation),
             always=whole and self._hides_nothing(granting, table.relation),
             keys=tuple(grant.key for grant in granting),
             confined=to_read(confined, table, self._dialect),
         )
+
+    def _is_given_as_stored(self, granting: Sequence[ReadGrant], table: Table) -> bool:
+        """Return whether one grant gives all of a relation, and none hides a column: the case of most relations."""
+        return (
+            bool(table.columns)
+            and any(grant.filter is None and not grant.columns for grant in granting)
+            and not any(grant.deny_columns or grant.masks for grant in granting)
+            and not any(column.names_objects for column in table.columns)
+        )
+
+    def _whole(self, granting: Sequence[ReadGrant], table: Table) -> Permission:
+        return Permission(
+            columns=tuple([column.name for column in table.columns]),
+            whole=True,
+            named=self._names_relation(granting, table.relation),
+            always=True,
+            keys=tuple([grant.key for grant in granting]),
+        )
+
+    def _names_relation(self, granting: Sequence[ReadGrant], relation: Relation) -> bool:
+        exact = (pattern for grant in granting for pattern in grant.tables if pattern.exact)
+        return any(self.fits(pattern, relation) for pattern in exact)
 
     def _of_relation(self, grant: ReadGrant, relation: Relation) -> ReadGrant:
         narrow = self._narrow.get(id(grant))

@@ -16,6 +16,8 @@ from dragoman.catalog.names import parse_name
 from dragoman.catalog.places import HIDDEN, Places
 from dragoman.catalog.snapshot import Snapshot
 from dragoman.catalog.texts import Texts
+from dragoman.catalog.updating import update
+from dragoman.collection import pause_collection
 from dragoman.cooperative import in_thread_if_many, without_blocking
 from dragoman.dialect import Dialect, Inspector
 from dragoman.errors import DragomanError
@@ -207,9 +209,10 @@ class GrantedCatalog(Catalog):
         if self._snapshot is not None and seen is self._seen:
             return self._snapshot
         await self._check(seen)
-        permissions = await self._decide(seen)
-        self.places.settle(schema.name for schema in seen.known_schemas if schema.system)
-        left = await in_thread_if_many(len(seen.tables), self._reduce_all, seen, permissions)
+        with pause_collection():
+            permissions = await self._decide(seen)
+            self.places.settle(schema.name for schema in seen.known_schemas if schema.system)
+            left = await in_thread_if_many(len(seen.tables), self._reduce_all, seen, permissions)
         self._namespace = seen.namespace
         self._homes = seen.homes
         self._snapshot, self._comments, self._texts, self._names = left
@@ -308,9 +311,9 @@ def _hides(tables: Sequence[Table], permissions: Permissions) -> bool:
 def _reduce(table: Table, permissions: Permissions) -> Table:
     """Return a relation without columns that are not granted, and without facts that reveal hidden rows or values."""
     permission = permissions[table.relation]
-    keys = tuple(key for key in table.foreign_keys if _joins(key, permissions))
+    keys = tuple([key for key in table.foreign_keys if _joins(key, permissions)])
     if permission.whole:
-        return replace(table, foreign_keys=keys)
+        return update(table, foreign_keys=keys)
     columns = frozenset(permission.columns)
     return replace(
         table,

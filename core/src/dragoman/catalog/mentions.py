@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import accumulate, chain
 
 from dragoman.access import Permission
 from dragoman.catalog.search import split as words
+from dragoman.catalog.updating import update
 from dragoman.model import Relation, Schema, Table
 
 _FIRST = (1, 2, 3)
@@ -77,9 +77,8 @@ class Comments:
     def __init__(self, tables: Collection[Table], permissions: Mapping[Relation, Permission]) -> None:
         self._permissions = permissions
         own = [table for table in tables if not table.system]
-        self._elsewhere = Mentions(
-            _spell(_names(own, permissions, hidden=True)) - _spell(_names(own, permissions, hidden=False))
-        )
+        hidden = _spell(_names(own, permissions, hidden=True))
+        self._elsewhere = Mentions(hidden and hidden - _spell(_names(own, permissions, hidden=False)))
 
     def prune(self, table: Table) -> Table:
         """Return a granted relation, as the database reports it, without such comments."""
@@ -87,12 +86,12 @@ class Comments:
             return table
         granted = self._permissions[table.relation].columns
         own = Mentions(_spell(column.name for column in table.columns if column.name not in granted))
-        columns = tuple(replace(each, comment=self._keep(each.comment, own)) for each in table.columns)
-        return replace(table, comment=self._keep(table.comment, own), columns=columns)
+        columns = tuple([update(each, comment=self._keep(each.comment, own)) for each in table.columns])
+        return update(table, comment=self._keep(table.comment, own), columns=columns)
 
     def prune_schema(self, schema: Schema) -> Schema:
         """Return a schema that holds something granted, without such a comment."""
-        return replace(schema, comment=self._keep(schema.comment)) if schema.comment else schema
+        return update(schema, comment=self._keep(schema.comment)) if schema.comment else schema
 
     def _keep(self, comment: str | None, *own: Mentions) -> str | None:
         if comment is None or any(hidden.are_in(comment) for hidden in (self._elsewhere, *own)):
@@ -101,7 +100,7 @@ class Comments:
 
 
 def _spell(names: Iterable[str]) -> set[str]:
-    return set(chain.from_iterable(map(spellings, names)))
+    return set(chain.from_iterable(map(spellings, set(names))))
 
 
 def _names(tables: Iterable[Table], permissions: Mapping[Relation, Permission], *, hidden: bool) -> Iterator[str]:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 from dragoman.catalog.literals import separate_texts
 from dragoman.catalog.names import Part, name_pattern, parse_name
+from dragoman.catalog.updating import update
 from dragoman.dialect import Capability, Dialect
 from dragoman.errors import ColumnNotFound, DragomanError, InvalidSql, PermissionDenied, QueryError
 from dragoman.model import (
@@ -104,22 +106,22 @@ class Places:
         if not self.narrowed:
             return tuple(kept)
         known = {table.relation for table in kept} if known is None else known
-        return tuple(table if table.system else self._prune(table, known) for table in kept)
+        type_of = cache(self.type)  # 40,000 relations have a few types
+        return tuple([table if table.system else self._prune(table, known, type_of) for table in kept])
 
-    def _prune(self, table: Table, known: Collection[Relation]) -> Table:
-        return replace(
+    def _prune(self, table: Table, known: Collection[Relation], type_of: Callable[[str], str]) -> Table:
+        return update(
             table,
-            columns=tuple([self._column(column) for column in table.columns]),
+            columns=tuple([self._column(column, type_of(column.type)) for column in table.columns]),
             constraints=tuple([self._constraint(each) for each in table.constraints]),
-            foreign_keys=tuple(key for key in table.foreign_keys if key.references in known),
+            foreign_keys=tuple([key for key in table.foreign_keys if key.references in known]),
             indexes=tuple([index for index in table.indexes if self._is_told(index)]),
             partition_of=table.partition_of if table.partition_of in known else None,
             shows=table.shows if table.shows in known else None,
-            partitioned_by=tuple(part for part in table.partitioned_by if not self.leads_out(part)),
+            partitioned_by=tuple([part for part in table.partitioned_by if not self.leads_out(part)]),
         )
 
-    def _column(self, column: TableColumn) -> TableColumn:
-        type_ = self.type(column.type)
+    def _column(self, column: TableColumn, type_: str) -> TableColumn:
         told = column if type_ == column.type else replace(column, type=type_, enum=())
         if self._outside(told.default):
             told = replace(told, default=None)
@@ -130,7 +132,7 @@ class Places:
         return replace(constraint, definition=None) if self._outside(constraint.definition) else constraint
 
     def _is_told(self, index: Index) -> bool:
-        return not any(map(self._outside, (*index.parts, index.predicate)))
+        return not any(self._outside(text) for text in (*index.parts, index.predicate))
 
     def _outside(self, text: str | None) -> bool:
         return text is not None and self.leads_out(text)

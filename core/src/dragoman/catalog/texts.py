@@ -6,11 +6,13 @@ Such texts name functions, types and relations.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import cache
 
 from dragoman.catalog.literals import separate_texts
 from dragoman.catalog.names import name_pattern, parse_name
+from dragoman.catalog.updating import update
 from dragoman.dialect import Dialect
 from dragoman.model import Constraint, Table, TableColumn
 
@@ -38,37 +40,39 @@ class Texts:
         functions = {_last(name) for name in (*rules.functions, *rules.forms)}
         self._engine = _WORDS | rules.types | dialect.reserved | rules.system_schemas | functions
         self._operators = None if rules.operators is None else {_last(name) for name in rules.operators}
+        self._in_type = cache(self._names_in_type)
         self._name = re.compile(rf"(?<![\w$])(?:{name_pattern(dialect.lexicon)})")
 
     def prune(self, table: Table) -> Table:
         """Return a relation without such texts."""
         if not self._applies:
             return table
-        known = {column.name for column in table.columns} | set(self._types(table))
-        sequences = {f"{table.relation.name}_{column.name}_seq" for column in table.columns}
+        columns = {column.name for column in table.columns}
 
         def tells(text: str | None) -> bool:
-            return text is None or text in known or self._is_own(text, known, sequences)
+            return text is None or text in columns or self._is_own(text, table)
 
-        return replace(
+        return update(
             table,
-            columns=tuple(_column(column, tells(column.default), tells(column.generated)) for column in table.columns),
-            constraints=tuple(each for each in table.constraints if tells(_definition(each))),
-            indexes=tuple(each for each in table.indexes if all(map(tells, (*each.parts, each.predicate)))),
+            columns=tuple([_column(column, tells) for column in table.columns]),
+            constraints=tuple([each for each in table.constraints if tells(_definition(each))]),
+            indexes=tuple([each for each in table.indexes if all(map(tells, (*each.parts, each.predicate)))]),
             partitioned_by=table.partitioned_by if all(map(tells, table.partitioned_by)) else (),
         )
 
-    def _types(self, table: Table) -> Iterator[str]:
-        for column in table.columns:
-            yield from self._names(_ARGUMENTS.sub("", column.type).rstrip("[]"))
-
-    def _is_own(self, text: str, known: Collection[str], sequences: Collection[str]) -> bool:
+    def _is_own(self, text: str, table: Table) -> bool:
+        sequences = {f"{table.relation.name}_{column.name}_seq" for column in table.columns}
+        types = {column.type for column in table.columns}
+        known = {column.name for column in table.columns}.union(*map(self._in_type, types))
         bare, named = separate_texts(text, self._dialect.lexicon)
         if not all(name.rpartition(".")[2].strip('"') in sequences for name in named):
             return False
         if self._operators is not None and not self._operators.issuperset(_OPERATOR.findall(bare)):
             return False
         return all(name in known or name.lower() in self._engine for name in self._names(bare))
+
+    def _names_in_type(self, type_: str) -> frozenset[str]:
+        return frozenset(self._names(_ARGUMENTS.sub("", type_).rstrip("[]")))
 
     def _names(self, text: str) -> Iterator[str]:
         for match in self._name.finditer(text):
@@ -80,9 +84,11 @@ def _last(name: str) -> str:
     return name.rpartition(".")[2] or name
 
 
-def _column(column: TableColumn, default: bool, generated: bool) -> TableColumn:
-    default_shown, generated_shown = column.default if default else None, column.generated if generated else None
-    return replace(column, default=default_shown, generated=generated_shown)
+def _column(column: TableColumn, tells: Callable[[str | None], bool]) -> TableColumn:
+    if tells(column.default) and tells(column.generated):
+        return column
+    default, generated = (text if tells(text) else None for text in (column.default, column.generated))
+    return replace(column, default=default, generated=generated)
 
 
 def _definition(constraint: Constraint) -> str | None:
