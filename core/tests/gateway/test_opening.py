@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 from dragoman import ConfigurationError, ConnectionFailed, Database, DialectError, Gateway, QueryTimeout, ResultTooLarge
+from dragoman.config import Configuration
+from dragoman.config.roles import Grant, Role
 
 
 @pytest.fixture
@@ -149,6 +151,16 @@ async def test_an_inspector_has_the_database_s_timeout(install):
     async with Gateway.open([Database(name="x", dialect="pretend", timeout=0.01)]) as gateway:
         with pytest.raises(QueryTimeout):
             await gateway.sample("x", "things")
+
+
+async def test_a_call_s_own_timeout_counts_while_the_catalog_is_read(install):
+    hanging = LEAKY.format(tables="await asyncio.Event().wait()")
+    install("dragoman-odd", hanging, dialects={"pretend": "plugin"}, pretend=True)
+    role = Role(name="all", principals=frozenset({"*"}), grants=(Grant(database="x", tables=("*",)),))
+    settings = Configuration(databases={"x": Database(name="x", dialect="pretend", timeout=600)}, roles={"all": role})
+    async with asyncio.timeout(60), Gateway.open(settings) as gateway:
+        with pytest.raises(QueryTimeout, match=r"^Within 0\.01 seconds it was not known what the query reads"):
+            await gateway.query("x", "SELECT 1 FROM things", timeout=0.01)
 
 
 async def test_an_error_does_not_wait_for_a_catalog_that_hangs(install, monkeypatch: pytest.MonkeyPatch):

@@ -31,7 +31,7 @@ from dragoman.gateway.calls import CallRecord
 from dragoman.gateway.confining import UNFIT, ConfinedStatement, fails
 from dragoman.gateway.failures import Named, explain, have_lost, show_more
 from dragoman.gateway.opened import OpenDatabase
-from dragoman.gateway.tasks import late
+from dragoman.gateway.tasks import late, within
 from dragoman.model import LOCAL, Database, Encoded, ExplainOptions, Limits, Plan, Principal, Request, RowStream
 from dragoman.pool import Waited, best_before
 from dragoman.results import Bounded, Collected, Collector, check_columns, check_stream
@@ -111,7 +111,7 @@ class Query:
             translated, notices = sql if sql != written else None, notices + told
         since = time.monotonic()
         try:
-            statement = await opened.judge.judge(sql, tool, principal)
+            statement = await within(limits.timeout, opened.judge.judge(sql, tool, principal), _too_late_to_judge)
         except DragomanError as error:
             opened.health.saw(error)
             if from_dialect is None:
@@ -460,6 +460,13 @@ def _names_other(error: DragomanError, written: str) -> bool:
     """Return whether an error names something that is not in the statement: a view that it reads may have the name."""
     told = " ".join((error.identifier or "", *re.findall(r'"([^"]+)"', error.message)))
     return not words_in(told) <= words_in(written)
+
+
+def _too_late_to_judge(timeout: float) -> QueryTimeout:
+    return QueryTimeout(
+        f"Within {timeout:g} seconds it was not known what the query reads.",
+        suggestion="The database is asked about its tables, and may need longer: try again in a moment.",
+    )
 
 
 def _too_dear(most: float, allowed: str) -> CostExceeded:

@@ -150,12 +150,17 @@ class _Job(Generic[T]):
             await wait_for(self.task)
 
 
-async def within(timeout: float, work: Awaitable[T]) -> T:
+def late(timeout: float) -> QueryTimeout:
+    """Return the error for a database that takes longer than so many seconds."""
+    return QueryTimeout(f"The database did not answer within {timeout:g} seconds and was told to stop.")
+
+
+async def within(timeout: float, work: Awaitable[T], error: Callable[[float], QueryTimeout] = late) -> T:
     """Return what the work returns, and cancel it when the time is up: for work that ends when it is cancelled.
 
     Work that need not wait gets no deadline, since a timer takes longer than most of it.
 
-    `timeout`: seconds, to which a grace is added. Raises `QueryTimeout`.
+    `timeout`: seconds, to which a grace is added. Raises what `error` makes of them.
     """
     steps = work.__await__()
     try:
@@ -170,7 +175,7 @@ async def within(timeout: float, work: Awaitable[T]) -> T:
     except TimeoutError:
         if not limit.expired():
             raise
-        raise late(timeout) from None
+        raise error(timeout) from None
 
 
 @coroutine
@@ -186,8 +191,3 @@ def _resume(steps: Generator[Any, Any, T], awaited: Any) -> Generator[Any, Any, 
         except StopIteration as done:
             result: T = done.value
             return result
-
-
-def late(timeout: float) -> QueryTimeout:
-    """Return the error for a database that takes longer than so many seconds."""
-    return QueryTimeout(f"The database did not answer within {timeout:g} seconds and was told to stop.")
