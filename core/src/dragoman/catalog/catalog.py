@@ -86,7 +86,7 @@ class Catalog:
         self._homes = _homes(database, dialect)
         self._namespace = Namespace(dialect, self._homes[0] if self._homes else None, catalog)
         self._clock = clock
-        self._flights = SingleFlight()
+        self.flights = SingleFlight()
         self._watch: Watch | None = None
         self._begun = self._merged = 0
         self._merging = asyncio.Lock()
@@ -160,10 +160,10 @@ class Catalog:
     async def listing(self) -> Listing:
         """Return the names of everything visible. If names are available alone, the rest is read in the background."""
         if self._snapshot is None or not self._is_young(self._born):
-            await self._flights.run("names", self._take_names)
+            await self.flights.run("names", self._take_names)
             if self._early is not None:
                 scope = self._scope()
-                self._flights.start(scope, lambda: self._take(scope))
+                self.flights.start(scope, lambda: self._take(scope))
                 return self._early[0]
         return (await self.snapshot()).listing
 
@@ -346,7 +346,7 @@ class Catalog:
 
     async def aclose(self) -> None:
         """End a running load."""
-        await self._flights.aclose()
+        await self.flights.aclose()
 
     async def _find_or_refresh(self, name: str, schema: str | None, look: Callable[[Snapshot], Found]) -> Found:
         """Call `look`.
@@ -397,7 +397,7 @@ class Catalog:
     async def _load(self, key: Scope | str, work: Callable[[], Awaitable[None]]) -> Snapshot:
         try:
             async with asyncio.timeout(self._database.timeout):
-                await self._flights.run(key, work)
+                await self.flights.run(key, work)
         except TimeoutError:
             raise QueryTimeout(
                 f"The catalog of {self._database.name} was not read within {self._database.timeout:g} seconds.",

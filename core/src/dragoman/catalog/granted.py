@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from dragoman.access import Decider, Permission, intersect
 from dragoman.catalog.behind import VIEWS as DEFINED
@@ -108,7 +108,6 @@ class GrantedCatalog(Catalog):
         self._deciders = deciders
         self._find_sources = find_sources
         self._check = check
-        self._restricting = asyncio.Lock()
         self._seen: Snapshot | None = None
         self._permissions: Permissions = {}
         self._comments = Comments((), {})
@@ -185,6 +184,10 @@ class GrantedCatalog(Catalog):
         self._cost = self._whole.cost
         return found
 
+    async def refresh(self) -> Snapshot:
+        """Have the whole catalog read everything again."""
+        return await self._restrict(await self._whole.refresh())
+
     async def add_details(self, tables: Sequence[Table]) -> list[Table]:
         """Return relations with the facts that are read for single relations only, as far as they are granted."""
         permissions = await self.permissions()
@@ -199,15 +202,15 @@ class GrantedCatalog(Catalog):
         return [_reduce(self._texts.prune(self._comments.prune(table)), permissions) for table in tables]
 
     async def _restrict(self, seen: Snapshot) -> Snapshot:
-        """Return the granted part of a snapshot. Concurrent callers share the work."""
-        if self._snapshot is not None and seen is self._seen:
-            return self._snapshot
-        async with self._restricting:
-            return await self._restrict_anew(seen)
+        """Return the granted part of a snapshot. Concurrent callers share the work, which goes on when they leave.
 
-    async def _restrict_anew(self, seen: Snapshot) -> Snapshot:
-        if self._snapshot is not None and seen is self._seen:
-            return self._snapshot
+        It would never be done otherwise, if all callers had less time than it takes.
+        """
+        while self._snapshot is None or self._seen is None or self._seen.version < seen.version:
+            await self._whole.flights.run(self, partial(self._restrict_anew, seen))
+        return self._snapshot
+
+    async def _restrict_anew(self, seen: Snapshot) -> None:
         await self._check(seen)
         with pause_collection():
             permissions = await self._decide(seen)
@@ -219,7 +222,6 @@ class GrantedCatalog(Catalog):
         self._seen, self._permissions = seen, permissions
         self._parts = {each: permission.confined for each, permission in permissions.items() if permission.confined}
         self._partly = frozenset(each for each, permission in permissions.items() if not permission.whole)
-        return self._snapshot
 
     def _reduce_all(self, seen: Snapshot, permissions: Permissions) -> tuple[Snapshot, Comments, Texts, frozenset[str]]:
         """Return the granted part of a whole snapshot, and what else is computed with it.
