@@ -19,7 +19,7 @@ from dragoman import (
     Table,
     TableColumn,
 )
-from dragoman.catalog import Catalog
+from dragoman.catalog import Catalog, WholeCatalog
 
 DIALECT = Dialect(
     name="facts",
@@ -86,7 +86,7 @@ def build() -> Callable[..., Catalog]:
 
     def make(facts: Facts, *, keys: tuple[DeclaredKey, ...] = (), dialect: Dialect = DIALECT, clock=None, **settings):
         database = Database(name="shop", dialect="facts", keys=keys, **settings)
-        return Catalog(facts, dialect, database, **({} if clock is None else {"clock": clock}))
+        return WholeCatalog(facts, dialect, database, **({} if clock is None else {"clock": clock}))
 
     return make
 

@@ -18,7 +18,7 @@ from dragoman import (
     TableColumn,
     TableNotFound,
 )
-from dragoman.catalog import Catalog, place_database
+from dragoman.catalog import WholeCatalog, place_database
 
 NAMES = ("lake.sales.orders", "lake.sales.leads", "lake.web.logs", "crm.sales.orders", "crm.public.users")
 
@@ -55,7 +55,7 @@ def lake(dialect):
 
     def make(inspector: Lake | None = None, **settings):
         database = place_database(Database(name="lake", dialect="facts", **settings), layered)
-        return Catalog(inspector or Lake(*NAMES), layered, database)
+        return WholeCatalog(inspector or Lake(*NAMES), layered, database)
 
     return make
 

@@ -36,7 +36,6 @@ def granted(build, facts, make_table, check):
     deciders = [Grants([ReadGrant.read("reader", grant)], whole.namespace.dialect, database)]
     return GrantedCatalog(
         whole,
-        inspector,
         GrantedPlaces(database, whole.namespace.dialect, deciders),
         whole.namespace.dialect,
         database,

@@ -12,6 +12,7 @@ from dragoman.catalog.places import Places, place_database, withhold
 from dragoman.catalog.search import Match, MatchKind
 from dragoman.catalog.snapshot import Snapshot, did_you_mean, quote_name
 from dragoman.catalog.watch import CONFIRMED
+from dragoman.catalog.whole import WholeCatalog
 
 __all__ = [
     "CONFIRMED",
@@ -32,6 +33,7 @@ __all__ = [
     "SchemaKey",
     "Snapshot",
     "Step",
+    "WholeCatalog",
     "compact",
     "did_you_mean",
     "drop_empty",

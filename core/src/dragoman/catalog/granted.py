@@ -17,9 +17,10 @@ from dragoman.catalog.places import HIDDEN, Places
 from dragoman.catalog.snapshot import Snapshot
 from dragoman.catalog.texts import Texts
 from dragoman.catalog.updating import update
+from dragoman.catalog.whole import WholeCatalog
 from dragoman.collection import pause_collection
 from dragoman.cooperative import in_thread_if_many, without_blocking
-from dragoman.dialect import Dialect, Inspector
+from dragoman.dialect import Dialect
 from dragoman.errors import DragomanError
 from dragoman.model import Constraint, Database, ForeignKey, Index, Plan, Relation, Scope, Table, TableColumn
 
@@ -93,8 +94,7 @@ class GrantedCatalog(Catalog):
 
     def __init__(
         self,
-        whole: Catalog,
-        inspector: Inspector,
+        whole: WholeCatalog,
         places: GrantedPlaces,
         dialect: Dialect,
         database: Database,
@@ -103,7 +103,7 @@ class GrantedCatalog(Catalog):
         find_sources: FindSources,
         check: Callable[[Snapshot], Awaitable[None]],
     ) -> None:
-        super().__init__(inspector, dialect, database, places=places)
+        super().__init__(dialect, database, places)
         self._whole = whole
         self._deciders = deciders
         self._find_sources = find_sources
@@ -113,6 +113,10 @@ class GrantedCatalog(Catalog):
         self._comments = Comments((), {})
         self._texts = Texts(dialect, hides=False)
         self._names: frozenset[str] = frozenset()
+
+    def watch(self) -> None:
+        """Have the whole catalog check from now on that it is current."""
+        self._whole.watch()
 
     async def snapshot(self) -> Snapshot:
         """Return the granted part of the whole catalog's snapshot."""

@@ -21,6 +21,7 @@ from dragoman.catalog import (
     Places,
     Snapshot,
     Step,
+    WholeCatalog,
     place_database,
 )
 from dragoman.catalog.behind import VIEWS
@@ -175,7 +176,7 @@ class OpenDatabase:
         if self._described.tables:
             self.inspector = DescribedInspector(self.inspector, self._described, self.config.name)
         self.places = Places(self.config, self.dialect, hides=parts.hides)
-        self.catalog = self._own_catalog = Catalog(self.inspector, self.dialect, self.config, places=self.places)
+        self.catalog = self._own_catalog = WholeCatalog(self.inspector, self.dialect, self.config, places=self.places)
         self._resolver = Resolver(self.dialect, self.config, self.catalog, self._offload)
         self.knowledge = Knowledge(
             self.inspector,
@@ -277,7 +278,7 @@ class OpenDatabase:
             return
         everything = replace(self.config, schemas=())
         if parts.inspector is not parts.own_inspector or everything != self.config:
-            self._own_catalog = Catalog(self._guard(parts.own_inspector), self.dialect, everything)
+            self._own_catalog = WholeCatalog(self._guard(parts.own_inspector), self.dialect, everything)
         resolver = Resolver(self.dialect, everything, self._own_catalog, self._offload)
         if foreign:
             yield ForeignTables(resolver, self._own_catalog, self.config)
@@ -360,6 +361,7 @@ class OpenDatabase:
         deciders: list[Decider] = [Restrictions(each, self.dialect) for each in restricting]
         if access is not None:
             deciders.insert(0, Grants(access.grants, self.dialect, self.config))
+        assert isinstance(self.catalog, WholeCatalog)  # no part is restricted once more
         self.catalog.watch()  # a view is visible depending on what it reads
         seen = copy.copy(self)
         if access is not None:
@@ -369,7 +371,6 @@ class OpenDatabase:
         seen.places = GrantedPlaces(self.config, self.dialect, deciders)
         seen.catalog = catalog = GrantedCatalog(
             self.catalog,
-            self.inspector,
             seen.places,
             self.dialect,
             seen.config,
@@ -547,8 +548,10 @@ class OpenDatabase:
         await self._close(*self._catalogs, self.inspector, self.executor, *self._owned)
 
     @property
-    def _catalogs(self) -> tuple[Catalog, ...]:
-        return tuple(dict.fromkeys((self.catalog, self._own_catalog)))
+    def _catalogs(self) -> tuple[WholeCatalog, ...]:
+        """The catalogs that read the database, which a part of one does not."""
+        both = (self.catalog, self._own_catalog)
+        return tuple(dict.fromkeys(each for each in both if isinstance(each, WholeCatalog)))
 
     async def _close(self, *parts: Closing) -> None:
         for part in parts:
