@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from dragoman.access.expressions import concat, disjoin
 from dragoman.dialect import Dialect
-from dragoman.model import ConfinedColumn, ConfinedRelation, Expression, Relation, Spelled, Table, TableColumn
+from dragoman.model import ConfinedColumn, ConfinedRelation, Expression, Mixed, Relation, Spelled, Table, TableColumn
 
 NOTHING = Expression(("NULL",))
 
@@ -96,7 +96,10 @@ def _combine_masks(column: str, parts: Sequence[Part], dialect: Dialect) -> Expr
             otherwise = shown
             break
         branches += [" WHEN (\n", part.filter, "\n) THEN ", shown]
-    return concat("CASE", *branches, " ELSE ", otherwise, " END") if branches else _plain(otherwise, own)
+    if not branches:
+        return _plain(otherwise, own)
+    shown = concat("CASE", *branches, " ELSE ", otherwise, " END")
+    return shown if all(column in part.masks for part in giving) else Mixed(shown.texts, shown.values)
 
 
 def _plain(shown: Expression, own: Expression) -> Expression | None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
         KnowledgeSettings,
         Secret,
     )
-    from dragoman.model.confinement import ConfinedColumn, ConfinedRelation, Confinement, Expression, Spelled
+    from dragoman.model.confinement import ConfinedColumn, ConfinedRelation, Confinement, Expression, Mixed, Spelled
     from dragoman.model.findings import Finding, Severity
     from dragoman.model.profiles import ColumnProfile, ProfileBudget
     from dragoman.model.relations import (
@@ -69,6 +69,7 @@ __all__ = [
     "KindName",
     "KnowledgeSettings",
     "Limits",
+    "Mixed",
     "Names",
     "Plan",
     "Principal",
@@ -114,6 +115,7 @@ _HOMES = {
     "KnowledgeSettings": "configured",
     "LOCAL": "callers",
     "Limits": "calls",
+    "Mixed": "confinement",
     "NO_CLAIMS": "callers",
     "Names": "relations",
     "Plan": "calls",

@@ -32,6 +32,12 @@ class Spelled(Expression):
     __slots__ = ()
 
 
+class Mixed(Expression):
+    """In some rows a column's own value, in others something else."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfinedColumn:
     """A column as callers have it: `expression` over the relation's own columns. None: as it is stored."""
@@ -44,6 +50,11 @@ class ConfinedColumn:
     def mask(self) -> Expression | None:
         """What is shown instead of its own value. None: its own value, be it as text."""
         return None if isinstance(self.expression, Spelled) else self.expression
+
+    @property
+    def mixed(self) -> bool:
+        """Whether some rows show its own value. It compares and sorts as the stored column then, in every row."""
+        return isinstance(self.expression, Mixed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,7 @@
 
 The file is attached under a name of its own to an empty database, so that a name without a schema means the view, if
 there is one. A view with a row filter ends with LIMIT, so that SQLite never evaluates a caller's conditions on hidden
-rows. Its second half has no rows and a size larger than any table, so that the plan around the view reveals nothing
+rows. Its first half has no rows and a size larger than any table, so that the plan around the view reveals nothing
 about the table's size.
 """
 
@@ -11,9 +11,10 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from dragoman import Confined, ConfinedRelation, Confinement, NamedPart, Statement
+from dragoman import Confined, ConfinedColumn, ConfinedRelation, Confinement, NamedPart, Statement
 from dragoman.words import lower_ascii
 
 from dragoman_sqlite.frames import HASH, NONE, VALUE, View
@@ -82,16 +83,37 @@ def _storable(value: Any) -> Any:
 
 
 def _view(part: ConfinedRelation) -> View:
-    columns = part.write_columns(_quote, lambda expression: _qualify(expression.write(_value)))
     name = _quote(part.relation.name)
-    shown = f"SELECT {columns} FROM {SCHEMA}.{name}"
+    table = f"{SCHEMA}.{name}"
+    rows, alike = f"SELECT {_columns(part)} FROM {table}", _columns(_as_stored(part))
     if part.filter is None:
-        return View(part.relation.name, shown)
-    rows = f"{shown} WHERE (\n{_qualify(part.filter.write(_value))}\n)"
+        mixed = any(column.mixed for column in part.columns)
+        return View(part.relation.name, f"SELECT {alike} FROM {table} WHERE 0 UNION ALL {rows}" if mixed else rows)
     # SQLite assumes a million rows for a table without statistics, and so a billion for this one, whatever `name` has.
     many = f"{HIDDEN}{NONE} AS {HIDDEN}_a CROSS JOIN {HIDDEN}{NONE} AS {HIDDEN}_b"
-    nothing = f"SELECT {columns} FROM {many} CROSS JOIN (SELECT * FROM {SCHEMA}.{name} LIMIT 1) AS {name}"
-    return View(part.relation.name, f"{rows} UNION ALL {nothing} LIMIT -1")
+    nothing = f"SELECT {alike} FROM {many} CROSS JOIN (SELECT * FROM {table} LIMIT 1) AS {name}"
+    return View(
+        part.relation.name, f"{nothing} UNION ALL {rows} WHERE (\n{_qualify(part.filter.write(_value))}\n) LIMIT -1"
+    )
+
+
+def _as_stored(part: ConfinedRelation) -> ConfinedRelation:
+    """Return a part with its mixed columns as they are stored: a view's first half, which decides their collations."""
+    columns = (replace(each, expression=None) if each.mixed else each for each in part.columns)
+    return replace(part, columns=tuple(columns))
+
+
+def _columns(part: ConfinedRelation) -> str:
+    return ", ".join(_column(column) for column in part.columns)
+
+
+def _column(column: ConfinedColumn) -> str:
+    """Return a column of a view. A subquery gives a mixed one the affinity and type of the column, unlike a CASE."""
+    name = _quote(column.name)
+    if column.expression is None:
+        return name
+    shown = _qualify(column.expression.write(_value))
+    return f"(SELECT {shown} UNION ALL SELECT {name} WHERE 0) AS {name}" if column.mixed else f"({shown}) AS {name}"
 
 
 def _quote(name: str) -> str:
