@@ -238,6 +238,7 @@ async def test_no_type_names_a_hidden_relation(server, database_name, subtests):
             ("list_schemas", {}),
             *(("execute_query", {"sql": f"SELECT {each} FROM paying"}) for each in (*statements, *TYPED, "*")),
             *(("explain_query", {"sql": f"SELECT {each} FROM paying"}) for each in statements),
+            *(("explain_query", {"sql": f"SELECT id FROM paying ORDER BY {each}"}) for each in ("spelt", "grade")),
         ):
             with subtests.test(tool=tool, **arguments):
                 answer = await toolbox.call(tool, arguments, principal=SELLER)

@@ -112,8 +112,18 @@ async def admin(server, gateway, anyio_backend):
 
 NAMES = ["orders", "over_secret", "ordrs", MARK, f"{MARK}_t", f"{MARK}_s.{MARK}_t", f'"{MARK}_s"."{MARK}_v"']
 SCHEMAS = [None, "public", f"{MARK}_s", "pg_catalog"]
+SORTED = (
+    "SELECT {0} FROM orders ORDER BY {0}, id LIMIT 2",
+    "SELECT id, rank() OVER (PARTITION BY id ORDER BY {0} DESC) FROM orders",
+    "SELECT {0} FROM orders UNION ALL SELECT {0} FROM orders ORDER BY 1",
+    "SELECT {0}, count(DISTINCT {0}), array_agg({0} ORDER BY {0}) FROM orders GROUP BY {0}",
+    "SELECT a.{0} FROM (SELECT * FROM orders ORDER BY {0}) AS a JOIN orders AS b USING ({0})",
+    "SELECT id FROM orders WHERE {0} = (SELECT max({0}) FROM orders)",
+)
+"""Plans of these show how columns are sorted, grouped, compared."""
 QUERIES = [
     *(f"SELECT * FROM {name}" for group in VISIBLE.values() for name in group),
+    *(form.format(name) for form in SORTED for name in ("kind", "amount", "kinds", "pair", "number", "word")),
     "SELECT kind::int FROM orders",
     "SELECT kind FROM orders WHERE kind = 1",
     "SELECT kind FROM orders WHERE kind = 'wrong'",

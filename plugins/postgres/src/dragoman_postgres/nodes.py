@@ -107,17 +107,25 @@ def relations_read(plan: Mapping[str, Any]) -> tuple[Relation, ...]:
 
 
 def list_schemas(plan: Mapping[str, Any]) -> frozenset[str]:
-    """Return the schemas of other objects in a verbose plan: functions, types, operators, collations."""
-    found: set[str] = set()
+    """Return the schemas of other objects in a verbose plan: functions, types, operators, collations.
+
+    Keys of sorts have collations without a schema: `list_collations`.
+    """
+    named = {node["Schema"] for node in _json_walk(plan) if "Relation Name" not in node and "Schema" in node}
+    matches = (match for text in _list_texts(plan) for match in _QUALIFIED.finditer(text))
+    return frozenset({*named, *(_unquote(next(filter(None, match.groups()))) for match in matches)})
+
+
+def list_collations(plan: Mapping[str, Any]) -> frozenset[str]:
+    """Return the names of collations that a plan writes without a schema, wherever that schema is."""
+    return frozenset(_unquote(match[1]) for text in _list_texts(plan) for match in _COLLATION.finditer(text))
+
+
+def _list_texts(plan: Mapping[str, Any]) -> Iterator[str]:
     for node in _json_walk(plan):
-        if "Relation Name" not in node and "Schema" in node:
-            found.add(node["Schema"])
-        values: list[Any] = list(node.values())
-        lists: list[list[Any]] = [value for value in values if isinstance(value, list)]
-        for text in (*values, *(part for each in lists for part in each)):
-            if isinstance(text, str):
-                found |= {_unquote(next(filter(None, match.groups()))) for match in _QUALIFIED.finditer(text)}
-    return frozenset(found)
+        for value in node.values():
+            parts: list[Any] = value if isinstance(value, list) else [value]
+            yield from (part for part in parts if isinstance(part, str))
 
 
 def _json_walk(plan: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
@@ -132,6 +140,7 @@ _QUALIFIED = re.compile(
     rf"|\(({_PLAIN})\.{_PLAIN}(?: \w+)?\) [A-Z]"
 )
 """Matches a schema before a type, an operator or a collation; before a function; before a table of a foreign join."""
+_COLLATION = re.compile(rf"\bCOLLATE ({_PLAIN})(?![\w$.])")
 _NAME = r"""(?:"(?:[^"]|"")+"|[^\s".]+)"""
 _NODE = re.compile(
     r"(?P<indent> *)(?:->  )?(?P<title>\S.*?)  \(cost=[\d.]+\.\.(?P<cost>[\d.]+) rows=(?P<rows>\d+) width=\d+\)"

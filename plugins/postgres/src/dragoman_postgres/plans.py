@@ -13,7 +13,7 @@ from dragoman import ExplainOptions, Plan, Request, ResultTooLarge
 
 from dragoman_postgres.advice import Scanned, Tables, sequential_scans, warnings
 from dragoman_postgres.confining import find_members
-from dragoman_postgres.nodes import Node, from_json, from_text, list_schemas, relations_read
+from dragoman_postgres.nodes import Node, from_json, from_text, list_collations, list_schemas, relations_read
 
 SCANNED = """
 SELECT n.nspname::text, c.relname::text,
@@ -29,6 +29,12 @@ JOIN pg_class AS c ON c.relnamespace = n.oid AND c.relname = wanted.name
 """
 """$1 and $2: schemas and names of tables. Returns rows, columns, and the first columns of indexes."""
 
+COLLATIONS = """
+SELECT n.nspname::text FROM pg_collation AS c JOIN pg_namespace AS n ON n.oid = c.collnamespace
+WHERE c.collname = ANY ($1::name[]) AND NOT EXISTS (
+  SELECT FROM pg_collation AS s WHERE s.collname = c.collname AND s.collnamespace = 'pg_catalog'::regnamespace)
+"""
+"""$1: names. Returns the schemas of the collations with these names that the system has not."""
 _JSON = ExplainOptions(format="json")
 _VERBOSE = ExplainOptions(format="json", verbose=True)
 _EXECUTION = re.compile(r"Execution Time: ([\d.]+) ms")
@@ -56,7 +62,8 @@ async def explain(runner: Runner, request: Request, options: ExplainOptions) -> 
     if options.reads or told.scans:
         verbose = await _verbose(runner, request, needed=options.reads)
     tables = await _tables(runner, request, verbose)
-    return await asyncio.to_thread(_plan, options, told, verbose, tables)
+    plan = await asyncio.to_thread(_plan, options, told, verbose, tables)
+    return replace(plan, schemas=plan.schemas | await _schemas_of_collations(runner, request, verbose, options))
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +139,17 @@ async def _verbose(runner: Runner, request: Request, *, needed: bool) -> Mapping
         return {}
     plan: Mapping[str, Any] = (await asyncio.to_thread(json.loads, verbose))[0]["Plan"]
     return plan
+
+
+async def _schemas_of_collations(
+    runner: Runner, request: Request, verbose: Mapping[str, Any], options: ExplainOptions
+) -> frozenset[str]:
+    """Return the schemas of the collations by which a plan sorts, of which it shows the names alone."""
+    names = await asyncio.to_thread(list_collations, verbose) if options.reads else ()
+    if not names:
+        return frozenset()
+    rows = await runner.run(COLLATIONS, replace(request, statement=COLLATIONS, parameters=[sorted(names)]))
+    return frozenset(schema for (schema,) in rows)
 
 
 async def _tables(runner: Runner, request: Request, verbose: Mapping[str, Any]) -> Tables:
