@@ -176,3 +176,28 @@ async def test_a_part_of_a_table_compares_as_a_table_of_that_part(tmp_path, part
             assert told(shown) == told(expected), sql
             answered += "rows" in shown
         assert answered > 200
+
+
+BOMBS = (
+    "SELECT id FROM t WHERE {0} > 0",
+    "SELECT {0}, count(*) FROM t GROUP BY 1",
+    "SELECT id FROM t WHERE folded = 'b' AND {0} > 0",
+    "SELECT id FROM t WHERE id = 1 AND {0} > 0",
+    "SELECT max({0}) FROM t",
+    "SELECT t_id FROM u LEFT JOIN t ON t_id = id AND {0} > 0",
+    "SELECT t_id FROM u WHERE EXISTS (SELECT 1 FROM t WHERE id = t_id AND {0} > 0)",
+    "SELECT {0} FROM t UNION SELECT 1",
+    "SELECT id FROM t ORDER BY {0} LIMIT 1",
+)
+"""Statements that compute with a column for each row that they read."""
+
+
+async def test_no_condition_is_evaluated_on_what_a_mask_of_some_rows_hides(tmp_path):
+    """The half of a view that decides how columns compare reads the table itself, but no row of it."""
+    change = "UPDATE t SET folded = CASE tenant WHEN 'a' THEN 'a' ELSE 'b' END"
+    roles = '[roles.analyst]\ngroups = ["analysts"]\n' + GRANT.format(TENANT) + GRANT.format(MASKED) + OTHER
+    fails = "abs(CASE t.folded WHEN 'b' THEN -9223372036854775808 ELSE 1 END)"
+    async with opened(tmp_path / "part", roles, change) as toolbox:
+        for form in BOMBS:
+            answer = await ask(toolbox, "execute_query", ANALYST, sql=form.format(fails))
+            assert "rows" in answer, form

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any, Literal
 
 from dragoman import Relation
@@ -123,9 +124,9 @@ def list_collations(plan: Mapping[str, Any]) -> frozenset[str]:
 
 def _list_texts(plan: Mapping[str, Any]) -> Iterator[str]:
     for node in _json_walk(plan):
-        for value in node.values():
-            parts: list[Any] = value if isinstance(value, list) else [value]
-            yield from (part for part in parts if isinstance(part, str))
+        values: list[Any] = list(node.values())
+        lists: list[list[Any]] = [value for value in values if isinstance(value, list)]
+        yield from (each for each in (*values, *chain.from_iterable(lists)) if isinstance(each, str))
 
 
 def _json_walk(plan: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
