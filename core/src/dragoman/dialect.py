@@ -249,6 +249,8 @@ class Dialect:
     - `folding`: how the database folds unquoted names. `insensitive`: it keeps them and compares them without case.
     - `ascii_folding`: only ASCII letters are folded. Any other letter differs from its other case.
     - `reserved`: words that need quotes as names, in lower case.
+    - `misread`: words that the database takes as names without quotes, and the grammar that judges statements does
+      not everywhere, in lower case. The gateway writes them with quotes.
     - `implicit_columns`: columns that relations have without listing them, such as `rowid`, in lower case.
     - `search_path`: a name without a schema may mean one of several schemas, so that only the catalog knows which.
     - `only_schema`: there is no schema but `default_schema`.
@@ -297,6 +299,7 @@ class Dialect:
     folding: Folding = "lower"
     ascii_folding: bool = False
     reserved: frozenset[str] = frozenset()
+    misread: frozenset[str] = frozenset()
     implicit_columns: frozenset[str] = frozenset()
     default_schema: str | None = None
     search_path: bool = False
@@ -321,7 +324,8 @@ class Dialect:
 
     def quote(self, name: str) -> str:
         """Return `name` as SQL, quoted only where necessary."""
-        if _PLAIN_NAME[self.folding].fullmatch(name) and name.lower() not in self.reserved:
+        word = name.lower()
+        if _PLAIN_NAME[self.folding].fullmatch(name) and word not in self.reserved and word not in self.misread:
             return name
         opening, closing = self.quote_marks[0], self.quote_marks[1]
         return opening + name.replace(closing, closing * 2) + closing
@@ -358,7 +362,8 @@ def quote_all(dialect: Dialect, names: Collection[str]) -> list[str]:
     """Return each of many names as `Dialect.quote` does, in less than half the time where none needs quotes."""
     lines = "\n".join(names)
     plain = _plain_lines(dialect.folding).fullmatch(lines) and lines.count("\n") == len(names) - 1
-    if plain and dialect.reserved.isdisjoint(map(str.lower, names)):
+    words = list(map(str.lower, names))
+    if plain and dialect.reserved.isdisjoint(words) and dialect.misread.isdisjoint(words):
         return list(names)
     return [dialect.quote(name) for name in names]
 

@@ -581,6 +581,12 @@ described(
     reserved=sqlite.dialect.reserved - {"and"},
 )
 described(
+    "TakesAValueForTheNameOfAColumn",
+    "words_that_need_quotes_are_declared",
+    says="The engine does not take ['current_date'] as names of columns",
+    reserved=sqlite.dialect.reserved - {"current_date"},
+)
+described(
     "KnowsNoReservedWords",
     "names_that_need_quotes_are_told_as_stored_and_can_be_queried",
     says="check quote_marks and reserved",

@@ -34,6 +34,7 @@ def check_dialect(dialect: Dialect) -> None:
         hint = f"; did you mean {near!r}?" if near else ""
         raise Malformed(f"gave Dialect.sqlglot as {display(dialect.sqlglot)!r}, not as a dialect sqlglot knows{hint}")
     _check_lower("Dialect.reserved", dialect.reserved)
+    _check_lower("Dialect.misread", dialect.misread)
     _check_lower("Dialect.implicit_columns", dialect.implicit_columns)
     if isinstance(dialect.rules, Rules):
         _check_lower("Rules.functions", dialect.rules.functions)

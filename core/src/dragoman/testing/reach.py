@@ -377,11 +377,11 @@ async def _reads_unseen(opened: OpenDatabase, dialect: Dialect, sql: str, stored
 
 
 async def _are_names(opened: OpenDatabase, dialect: Dialect, words: Iterable[str]) -> bool:
-    """Return whether the engine takes words for names of columns, without quotes."""
+    """Return whether the engine takes words for names of columns, without quotes, and not for values."""
     opening, closing = dialect.quote_marks[0], dialect.quote_marks[1]
     columns = ", ".join(f"id AS {opening}{sample.stored_name(dialect, word)}{closing}" for word in words)
     try:
-        _, rows = await run(opened, f"SELECT {', '.join(words)} FROM (SELECT {columns} FROM {sample.GENRE}) q")
+        _, rows = await run(opened, f"SELECT id, {', '.join(words)} FROM (SELECT id, {columns} FROM {sample.GENRE}) q")
     except DragomanError:
         return False
     return all(value == row[0] for row in rows for value in row)

@@ -10,7 +10,7 @@ from dragoman import Capability, Database, Executor, Inspector, hookimpl
 from dragoman_duckdb.executor import DuckDBExecutor, file_of
 from dragoman_duckdb.inspector import DuckDBInspector
 from dragoman_duckdb.options import Options
-from dragoman_duckdb.rules import RESERVED, RULES
+from dragoman_duckdb.rules import MISREAD, RESERVED, RULES
 
 
 def _rewrite(tree: Any) -> Any:
@@ -59,6 +59,7 @@ class DuckDBPlugin(dragoman.DialectPlugin):
         folding="insensitive",
         ascii_folding=True,
         reserved=RESERVED,
+        misread=MISREAD,
         implicit_columns=frozenset({"rowid"}),
         default_schema="main",
     )

@@ -131,3 +131,10 @@ RESERVED = frozenset(
     where window with
     """.split()
 )
+# sqlglot reads these otherwise where a column or a relation may stand.
+MISREAD = frozenset(
+    """
+    alter between connect_by_root drop explain force grant insert install map partitioned_by pragma regexp revoke rlike
+    rollback uncache values xor
+    """.split()
+)
