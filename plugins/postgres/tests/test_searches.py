@@ -33,6 +33,7 @@ SELECT * FROM docs, plainto_tsquery('x') WHERE v @@ plainto_tsquery
 WITH q AS (SELECT to_tsquery('x') AS query) SELECT * FROM docs, q WHERE docs.v @@ q.query
 SELECT * FROM docs WHERE v @@ (to_tsquery('a') && !! to_tsquery('b')) OR plainto_tsquery('x') @@ v
 SELECT * FROM docs WHERE setweight(to_tsvector(title), 'A') || to_tsvector(body) @@ some_query
+SELECT * FROM docs WHERE sections @@ '1&2'::query_int OR sections @@ picked::query_int
 SELECT * FROM docs WHERE data @@ '$.a > 1' OR body @@ 'word' OR v @@ $1 OR v::tsvector @@ query
 """.strip().splitlines()
 REFUSED = """

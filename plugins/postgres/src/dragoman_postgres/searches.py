@@ -158,7 +158,7 @@ _STEPS: dict[str, Callable[[Node], Found]] = {
 }
 
 
-_NO_TEXTS = frozenset("tsvector tsquery jsonb jsonpath".split())
+_NO_TEXTS = frozenset("tsvector tsquery jsonb jsonpath query_int".split())
 _GIVE_NO_TEXT = MAKERS | frozenset(
     """to_tsvector array_to_tsvector json_to_tsvector jsonb_to_tsvector tsvector_to_array setweight strip ts_delete
     ts_filter ts_rewrite tsquery_phrase tsvector jsonb jsonb_build_object jsonb_build_array to_jsonb""".split()
