@@ -61,6 +61,9 @@ PIVOTS = [
     "FROM sales UNPIVOT (v FOR k IN (total, ssn))",
 ]
 OTHERS = [
+    "SELECT argmax(country, total), argmin(country, total), arg_max_null(country, total) FROM sales",
+    "SELECT list_apply(list(total), lambda x : x + 1), list_cat([1], [2]), list_dot_product([1.0], [2.0]) FROM sales",
+    "SELECT gen_random_uuid() = uuidv4(), uuidv7() IS NULL FROM sales",
     "SELECT {'country': country, 'total':total} AS s FROM sales",
     "SELECT {'a': {'b': [1, 2]}}.a.b[1], map {'k': total} FROM sales",
     "SELECT [1, 2, 3][1:2], [1, 2, 3][:2], country[:1], total::INTEGER::VARCHAR FROM sales",

@@ -45,19 +45,19 @@ _OF_TIMES = """
     weekofyear year yearweek
 """
 _OF_LISTS = """
-    array_append array_cat array_concat array_contains array_cosine_distance array_cosine_similarity array_distance
-    array_distinct array_extract array_filter array_has array_has_all array_has_any array_indexof array_inner_product
-    array_intersect array_length array_position array_prepend array_reduce array_reverse array_reverse_sort array_slice
-    array_sort array_to_string array_transform array_unique array_value array_zip cardinality element_at flatten
-    generate_series list_aggregate list_any_value list_append list_avg list_bool_and list_bool_or list_concat
-    list_contains list_cosine_distance list_cosine_similarity list_count list_distance list_distinct list_element
-    list_extract list_filter list_first list_has list_has_all list_has_any list_histogram list_indexof
-    list_inner_product list_intersect list_last list_max list_median list_min list_mode list_pack list_position
-    list_prepend list_product list_reduce list_reverse list_reverse_sort list_select list_slice list_sort
-    list_string_agg list_sum list_transform list_unique list_value list_where list_zip map map_concat map_contains
-    map_entries map_extract map_extract_value map_from_entries map_keys map_values range row struct_concat
-    struct_extract struct_extract_at struct_insert struct_keys struct_pack struct_values union_extract union_tag
-    union_value unnest
+    array_append array_apply array_cat array_concat array_contains array_cosine_distance array_cosine_similarity
+    array_distance array_distinct array_dot_product array_extract array_filter array_has array_has_all array_has_any
+    array_indexof array_inner_product array_intersect array_length array_position array_prepend array_reduce
+    array_reverse array_reverse_sort array_slice array_sort array_to_string array_transform array_unique array_value
+    array_zip cardinality element_at flatten generate_series list_aggregate list_any_value list_append list_apply
+    list_avg list_bool_and list_bool_or list_cat list_concat list_contains list_cosine_distance list_cosine_similarity
+    list_count list_distance list_distinct list_dot_product list_element list_extract list_filter list_first list_has
+    list_has_all list_has_any list_histogram list_indexof list_inner_product list_intersect list_last list_max
+    list_median list_min list_mode list_pack list_position list_prepend list_product list_reduce list_reverse
+    list_reverse_sort list_select list_slice list_sort list_string_agg list_sum list_transform list_unique list_value
+    list_where list_zip map map_concat map_contains map_entries map_extract map_extract_value map_from_entries map_keys
+    map_values range row struct_concat struct_extract struct_extract_at struct_insert struct_keys struct_pack
+    struct_values union_extract union_tag union_value unnest
 """
 _OF_JSON = """
     array_to_json from_json from_json_strict json json_array json_array_length json_contains json_exists json_extract
@@ -66,17 +66,18 @@ _OF_JSON = """
     json_transform_strict json_type json_valid json_value row_to_json to_json
 """
 _OF_GROUPS = """
-    any_value approx_count_distinct approx_quantile approx_top_k arbitrary arg_max arg_min array_agg avg bit_and bit_or
-    bit_xor bool_and bool_or corr count count_if countif covar_pop covar_samp entropy favg first fsum geomean
-    group_concat grouping grouping_id histogram kahan_sum kurtosis kurtosis_pop last list listagg mad max max_by mean
-    median min min_by mode percentile_cont percentile_disc product quantile quantile_cont quantile_disc regr_avgx
-    regr_avgy regr_count regr_intercept regr_r2 regr_slope regr_sxx regr_sxy regr_syy reservoir_quantile sem skewness
-    stddev stddev_pop stddev_samp string_agg sum sumkahan var_pop var_samp variance wavg weighted_avg
+    any_value approx_count_distinct approx_quantile approx_top_k arbitrary arg_max arg_max_null arg_min arg_min_null
+    argmax argmin array_agg avg bit_and bit_or bit_xor bool_and bool_or corr count count_if countif covar_pop covar_samp
+    entropy favg first fsum geomean group_concat grouping grouping_id histogram kahan_sum kurtosis kurtosis_pop last
+    list listagg mad max max_by mean median min min_by mode percentile_cont percentile_disc product quantile
+    quantile_cont quantile_disc regr_avgx regr_avgy regr_count regr_intercept regr_r2 regr_slope regr_sxx regr_sxy
+    regr_syy reservoir_quantile sem skewness stddev stddev_pop stddev_samp string_agg sum sumkahan var_pop var_samp
+    variance wavg weighted_avg
 """
 _OF_WINDOWS = "cume_dist dense_rank first_value lag last_value lead nth_value ntile percent_rank rank row_number"
 _OF_TYPES = """
-    cast coalesce columns constant_or_null enum_code enum_first enum_last enum_range if ifnull nullif try_cast
-    typeof uuid
+    cast coalesce columns constant_or_null enum_code enum_first enum_last enum_range gen_random_uuid if ifnull
+    nullif try_cast typeof uuid uuidv4 uuidv7
 """
 _TYPES = """
     array bigint bignum binary bit bitstring blob bool boolean bpchar bytea char date datetime dec decimal double enum
