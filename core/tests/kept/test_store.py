@@ -338,7 +338,7 @@ async def test_names_that_are_one_table_in_sql_are_one_result(tmp_path: Path):
     await store.aclose()
 
 
-@pytest.mark.parametrize("name", ["sqlite_master", "pg_class", "DuckDB_Tables", "pragma_table_info"])
+@pytest.mark.parametrize("name", ["sqlite_master", "pg_class", "DuckDB_Tables", "pragma_table_info", "csv", "JSON"])
 async def test_a_name_of_an_engine_is_refused_while_nothing_is_kept_yet(tmp_path: Path, name: str):
     store = Store(tmp_path, BOUNDS)
     with pytest.raises(ParameterError, match="cannot be named"):

@@ -39,7 +39,10 @@ from dragoman.kept.pages import PAGE_BYTES, Pages
 from dragoman.model import Column, Encoded, Principal, RowStream, Truncation
 
 NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
-_ENGINES: Final = re.compile("(pg|sqlite|duckdb|pragma)_", re.IGNORECASE)
+# The engine's own relations, and names in place of which DuckDB would read a file.
+_TAKEN: Final = re.compile(
+    "(pg|sqlite|duckdb|pragma)_|(csv|tsv|json|ndjson|parquet|db|duckdb|sqlite|xlsx|gz|zst)$", re.IGNORECASE
+)
 LEAST_FREE: Final = 256 * 1024 * 1024
 """Bytes of the disk that are kept free."""
 SOON: Final = 2.0
@@ -211,11 +214,12 @@ class Store:
         `ParameterError` for a name that SQL would have to quote, `Busy` for too many at once, and whatever the stream
         raises meanwhile.
         """
-        if not NAME.fullmatch(name) or _ENGINES.match(name):
+        if not NAME.fullmatch(name) or _TAKEN.match(name):
             raise ParameterError(
                 f"A result cannot be named {name[:100]!r}.",
                 suggestion="Begin with a letter; then letters, digits and _, 63 characters at most. Names of "
-                "an engine's own relations (pg_, sqlite_, duckdb_, pragma_) are taken.",
+                "an engine's own relations (pg_, sqlite_, duckdb_, pragma_) and of kinds of files (csv, json, parquet) "
+                "are taken.",
             )
         owner = principal.identity
         self._check_room(owner, name)
