@@ -100,3 +100,15 @@ async def test_the_facts_of_a_database(knowing: Toolbox, ask):
     told = await ask(knowing, "server_info")
     assert (told["name"], told["dialect"], told["status"], told["placeholder"]) == ("shop", "sqlite", "ready", "?")
     assert "statistics" in told["abilities"]
+
+
+BINARY = """
+CREATE TABLE files (id BLOB PRIMARY KEY, name TEXT);
+INSERT INTO files VALUES (x'00FF', 'of bytes'), ('AAAA', 'of a text'), ('?', 'odd');
+"""
+
+
+@pytest.mark.parametrize(("key", "name"), [("AP8=", "of bytes"), ("AAAA", "of a text"), ("?", "odd")])
+async def test_a_binary_key_is_base64_as_answers_give_it(database, open_toolbox, ask, key, name):
+    async with open_toolbox(database("shop", BINARY), profile="full") as toolbox:
+        assert (await ask(toolbox, "get_row", table_name="files", key=key))["row"]["name"] == name

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import base64
+import contextlib
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +21,8 @@ from dragoman.tools.context import ToolCall
 from dragoman.tools.overview import PROBE, find_description, find_notes
 
 FULL = "Rows that it refers to are left out, since the answer has no room for them. Ask with a smaller `follow`."
+
+_BINARY = re.compile(r"\b(blob|binary|varbinary|bytea)\b", re.IGNORECASE)
 
 
 async def read_schema(call: ToolCall) -> Body:
@@ -113,15 +118,37 @@ def _key(call: ToolCall, table: Table) -> dict[str, Any]:
 
 
 async def _row(call: ToolCall, table: Table, key: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the row with a key, or None. Binary values of the key are base64, as answers give them."""
+    decoded = _decode(call, table, key)
+    found = await _find_row(call, table, key, decoded) if decoded else None
+    return found or await _find_row(call, table, key, {})
+
+
+def _decode(call: ToolCall, table: Table, key: Mapping[str, Any]) -> dict[str, str]:
+    """Return as hexadecimal digits what may be base64, where the dialect has `unhex` and no types of parameters."""
+    if "unhex" not in call.database.dialect.loaded_rules.functions:
+        return {}
+    binary = {column.name for column in table.columns if _BINARY.search(column.type)}
+    decoded: dict[str, str] = {}
+    for column in binary & key.keys():
+        with contextlib.suppress(TypeError, ValueError):
+            decoded[column] = base64.b64decode(key[column], validate=True).hex()
+    return decoded
+
+
+async def _find_row(
+    call: ToolCall, table: Table, key: Mapping[str, Any], decoded: Mapping[str, str]
+) -> dict[str, Any] | None:
     dialect = call.database.dialect
     marks = [f"${number + 1}" if dialect.placeholder == "$1" else "?" for number in range(len(key))]
+    marks = [f"unhex({mark})" if column in decoded else mark for column, mark in zip(key, marks, strict=True)]
     where = " AND ".join(f"{dialect.quote(column)} = {mark}" for column, mark in zip(key, marks, strict=True))
     columns = ["*"]
     if await call.database.is_reduced(table.relation):  # a dialect without `confine` has no `*` without hidden columns
         columns = [dialect.quote(column.name) for column in table.columns]
     sql = f"SELECT {', '.join(columns)} FROM {call.database.catalog.namespace.name(table.relation)} WHERE {where}"
     result: Result = await call.gateway.query(
-        call.name, sql, list(key.values()), limit=1, principal=call.principal, tool="get_row"
+        call.name, sql, [*{**key, **decoded}.values()], limit=1, principal=call.principal, tool="get_row"
     )
     if not result.rows:
         return None
