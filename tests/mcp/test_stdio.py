@@ -117,6 +117,14 @@ async def test_an_answer_of_megabytes_waits_for_a_slow_reader(steady: Any) -> No
     assert sizes == dict.fromkeys(range(1, 6), 2_000_000)
 
 
+@pytest.mark.parametrize("member", ['"result":{}', '"error":{"code":1,"message":"x"}'])
+@pytest.mark.parametrize("method", ["false", '"ping"', "null"])
+async def test_a_request_with_a_member_of_an_answer_is_answered(peer: Any, method: str, member: str) -> None:
+    await peer.handshake()
+    await peer.send(f'{{"jsonrpc":"2.0","id":77,"method":{method},{member}}}'.encode())
+    assert (await peer.receive())["id"] == 77
+
+
 async def test_a_cancelled_call_ends_at_once_and_is_never_answered(peer: Any) -> None:
     await peer.handshake()
     await peer.send(_call(1, "wait"))

@@ -24,6 +24,7 @@ _STRING = rb'"(?:[^"\\]++|\\.)*+"'
 _TOKEN = re.compile(_STRING + rb"|[{}\[\]]", re.DOTALL)
 _ID = rb'"id"\s*+:\s*+(' + _STRING + rb"|-?(?:0|[1-9]\d*+))\s*+"
 _MEMBER = re.compile(_ID + rb"[,}]", re.DOTALL)
+_NEITHER = "Not a JSON-RPC 2.0 request or notification"
 _LAST_MEMBER = re.compile(_ID + rb"}\s*+\Z", re.DOTALL)
 
 
@@ -49,7 +50,14 @@ def read_message(line: bytes) -> types.JSONRPCMessage | Fault:
         return _fault(line)
     if isinstance(message, types.JSONRPCNotification) and (fault := _nameless(from_json(line))):
         return fault
+    if isinstance(message, types.JSONRPCResponse | types.JSONRPCError):
+        return _mixed(from_json(line)) or message
     return message
+
+
+def _mixed(value: Any) -> Fault | None:
+    """Return the fault of a request that also has the members of an answer, which has no method; else None."""
+    return Fault(_id_of(value), types.INVALID_REQUEST, _NEITHER) if "method" in value else None
 
 
 def find_nameless(line: bytes) -> Fault | None:
@@ -74,7 +82,7 @@ def _fault(line: bytes) -> Fault:
         value: Any = from_json(line)
     except ValueError:
         return Fault(_find_id(line), types.PARSE_ERROR, "Parse error")
-    return Fault(_id_of(value), types.INVALID_REQUEST, "Not a JSON-RPC 2.0 request or notification")
+    return Fault(_id_of(value), types.INVALID_REQUEST, _NEITHER)
 
 
 def _id_of(value: Any) -> bytes:
