@@ -26,7 +26,7 @@ Ending: TypeAlias = set[asyncio.Task[None]]
 GRACE: Final = 2.0
 """Seconds that a borrower waits until the work it gave up has ended. The slot stays taken until then, however long."""
 MOMENT: Final = 0.25
-"""Seconds that closing a long unused resource may delay the next borrower."""
+"""Seconds that closing an unused resource may delay the next borrower, or the end of the pool."""
 _log = logging.getLogger(__name__)
 
 
@@ -92,7 +92,7 @@ class Pool(Generic[R]):
         self._most_idle = most_idle
         self._slots = Slots(size, self._busy)
         self._idle: list[tuple[R, float]] = []
-        self._ending: dict[asyncio.Task[None], R | None] = {}
+        self._ending: dict[asyncio.Task[None], tuple[R | None, float]] = {}
         self._closed = False
 
     @property
@@ -137,19 +137,23 @@ class Pool(Generic[R]):
     async def aclose(self) -> None:
         """Close every resource; lent ones are closed when they come back. What does not end in time is dropped.
 
-        A closed pool still lends, and keeps nothing.
+        What was given up before gets no second grace, only a moment: a process that ends waits for this. A closed pool
+        still lends, and keeps nothing.
         """
         self._closed = True
-        await self._settle()
         for resource in self.idle:
-            self._later(self._close(resource), resource, set())
+            self._later(self._close(resource), resource, set(), MOMENT)
         self._idle.clear()
-        await self._settle()
-        for task, left in [*self._ending.items()]:
+        clock = asyncio.get_running_loop().time
+        soon = clock() + MOMENT
+        while self._ending and (left := max(soon, *(until for _, until in self._ending.values())) - clock()) > 0:
+            await asyncio.wait([*self._ending], timeout=left)
+        for task, (left_over, _) in [*self._ending.items()]:
             task.cancel()
-            if left is not None:
-                self._manager.abort(left)
-        await self._settle()
+            if left_over is not None:
+                self._manager.abort(left_over)
+        if self._ending:
+            await asyncio.wait([*self._ending], timeout=MOMENT)
 
     def _busy(self, outliving: int) -> Busy:
         stuck = f"; {outliving} of them wait for abandoned work to end" if outliving else ""
@@ -228,14 +232,16 @@ class Pool(Generic[R]):
         """End a resource in its own task: a cancellation may come at every await, and no borrower waits forever."""
         await asyncio.wait({self._later(self._end(resource), resource, ending)}, timeout=self._grace)
 
-    def _later(self, work: Coroutine[Any, Any, None], resource: R | None, ending: Ending) -> asyncio.Task[None]:
-        """Let some work end by itself. The slot of `ending` stays taken until then."""
-        task = asyncio.get_running_loop().create_task(work)
+    def _later(
+        self, work: Coroutine[Any, Any, None], resource: R | None, ending: Ending, patience: float | None = None
+    ) -> asyncio.Task[None]:
+        """Let some work end by itself. The slot of `ending` stays taken until then.
+
+        `patience`: seconds that closing the pool gives it, by default the grace.
+        """
+        loop = asyncio.get_running_loop()
+        task = loop.create_task(work)
         ending.add(task)
-        self._ending[task] = resource
+        self._ending[task] = resource, loop.time() + (self._grace if patience is None else patience)
         task.add_done_callback(self._ending.pop)
         return task
-
-    async def _settle(self) -> None:
-        if self._ending:
-            await asyncio.wait([*self._ending], timeout=self._grace)

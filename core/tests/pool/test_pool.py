@@ -409,6 +409,24 @@ async def test_closing_does_not_wait_for_ever_and_lets_go_of_what_does_not_end(f
     await files.close(connection)
 
 
+async def test_closing_waits_a_moment_at_most_for_an_idle_one_that_does_not_close(
+    files: Files, monkeypatch: pytest.MonkeyPatch
+):
+    pool = Pool(files, SIZE, "connections", grace=10 * PATIENCE)
+    await ask(pool, "SELECT 1")
+    (connection,) = pool.idle
+
+    async def close(_: Connection) -> None:
+        await asyncio.Event().wait()
+
+    with monkeypatch.context() as patched:
+        patched.setattr(files, "close", close)
+        async with asyncio.timeout(PATIENCE):
+            await pool.aclose()
+    assert files.aborted == [connection]
+    await files.close(connection)
+
+
 async def test_whatever_borrowers_do_places_are_bounded_and_come_back(files: Files, pool: Pool[Connection]):
     chance = random.Random(7)
 
