@@ -152,6 +152,19 @@ async def test_what_a_killed_process_left_is_removed_and_a_living_ones_stays(tmp
     assert list(tmp_path.iterdir()) == []
 
 
+async def test_what_a_killed_process_left_ends_with_the_next_process_that_ends(tmp_path: Path):
+    script = _CRASH.format(tests=str(Path(__file__).parent), folder=str(tmp_path))
+    store = Store(tmp_path, BOUNDS)
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "kept\n"
+        await store.tidy()
+        assert len(list(tmp_path.rglob("*.rows"))) == 1
+        os.kill(process.pid, signal.SIGKILL)
+    await store.aclose()
+    assert list(tmp_path.iterdir()) == []
+
+
 async def test_a_caller_who_keeps_nothing_any_more_has_no_folder(tmp_path: Path):
     now = [0.0]
     store = Store(tmp_path, BOUNDS, lambda: now[0])

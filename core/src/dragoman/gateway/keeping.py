@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Callable, Sequence
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, suppress
 from typing import TYPE_CHECKING, Any
 
 from dragoman.config import Results
@@ -203,6 +203,11 @@ class Keeper:
     def expires_in(self, kept: Kept) -> float:
         """Return the seconds until a result is removed, if nobody reads it."""
         return self._store.expires_in(kept)
+
+    async def tidy(self) -> None:
+        """Remove what ended processes left behind."""
+        with suppress(OSError):
+            await self._store.tidy()
 
     async def aclose(self) -> None:
         """End running work and remove every file."""

@@ -123,7 +123,7 @@ class Kept:
 class Store:
     """Keeps results in a folder of its own below `folder`, which is removed when the process ends.
 
-    Folders that processes left behind are removed at the first use.
+    Folders that processes left behind are removed at the first use, and at the end.
     """
 
     def __init__(self, folder: Path | None, bounds: Bounds, clock: Callable[[], float] = time.monotonic) -> None:
@@ -473,15 +473,22 @@ class Store:
     def _own_folder(self) -> Path:
         base = self._base or _temporary_folder()
         base.mkdir(mode=0o700, parents=True, exist_ok=True)
-        for orphan in base.glob("process-*"):
-            with _hold_orphan(orphan) as held:
-                if held:
-                    tidy(orphan, self._oldest())
+        self._tidy(base)
         made = Path(tempfile.mkdtemp(prefix="new-", dir=base))
         self._lock = os.open(made / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         fcntl.flock(self._lock, fcntl.LOCK_EX)
         # Renamed to its final name only once it is locked: another process would take it for an orphan.
         return made.rename(base / made.name.replace("new-", "process-", 1))
+
+    async def tidy(self) -> None:
+        """Remove what ended processes left behind, such as a worker that was killed. Creates nothing."""
+        await asyncio.to_thread(self._tidy, self._base or _usual_folder())
+
+    def _tidy(self, base: Path) -> None:
+        for orphan in base.glob("process-*"):
+            with _hold_orphan(orphan) as held:
+                if held:
+                    tidy(orphan, self._oldest())
 
     async def aclose(self) -> None:
         """End running work and remove everything but what outlives the process. Nobody is notified any more."""
@@ -494,6 +501,7 @@ class Store:
         if self._folder is not None:
             await asyncio.to_thread(tidy, self._folder, self._oldest())
         self._unlock()
+        await self.tidy()
 
     def _unlock(self) -> None:
         if self._lock is not None:
@@ -539,9 +547,13 @@ def _key(owner: Owner, name: str) -> tuple[Owner, str]:
     return owner, name.lower()
 
 
+def _usual_folder() -> Path:
+    return Path(tempfile.gettempdir()) / f"dragoman-results-{os.getuid()}"
+
+
 def _temporary_folder() -> Path:
     """Return a folder of this user among the system's temporary files, never one that another user put there."""
-    folder = Path(tempfile.gettempdir()) / f"dragoman-results-{os.getuid()}"
+    folder = _usual_folder()
     with suppress(FileExistsError):
         folder.mkdir(mode=0o700)
     return folder if is_private(folder) else Path(tempfile.mkdtemp(prefix=f"{folder.name}-"))

@@ -112,11 +112,11 @@ async def serve_http(
         else:
             inner = _Uvicorn(_config(siblings.behind(app), settings, limits, lifespan="off"))
             servers.append(inner)
-            await _serve_among_others(servers[0], inner, worker)
+            await _serve_among_others(servers[0], inner, worker, toolbox)
             await siblings.aclose()
 
 
-async def _serve_among_others(server: _Uvicorn, inner: _Uvicorn, worker: Worker) -> None:
+async def _serve_among_others(server: _Uvicorn, inner: _Uvicorn, worker: Worker, toolbox: Toolbox) -> None:
     """Serve clients, and the other workers over a separate socket."""
 
     async def serve_inside() -> None:
@@ -128,6 +128,7 @@ async def _serve_among_others(server: _Uvicorn, inner: _Uvicorn, worker: Worker)
 
     async with anyio.create_task_group() as group:
         group.start_soon(serve_inside)
+        group.start_soon(toolbox.gateway.kept.tidy)  # of a worker that was killed before it
         await server.serve(sockets=[worker.listener])
         inner.should_exit = True
 
