@@ -25,6 +25,7 @@ from dragoman.audit import AuditFile, Record, records, verify_files
 from dragoman.config import Audit, Configuration, Server
 from dragoman.gateway import recording
 from dragoman.kept import store
+from dragoman.kept.pages import Pages
 from dragoman.tools import Toolbox
 from dragoman.tools.surfaces import complete
 
@@ -151,6 +152,16 @@ async def test_a_kept_query_that_never_began_is_on_record(
         for name in ("second", "first"):
             await toolbox.call("drop_result", {"result": name}, principal=ADA)
     assert "SELECT 'waits'" in [record.sql for record in recorded()]
+
+
+async def test_a_kept_query_that_a_full_disk_ends_has_the_outcome_that_its_caller_is_told(
+    audited: Callable[..., Configuration], recorded, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(Pages, "add", full)
+    async with Gateway.open(audited()) as gateway:
+        keeping = {"sql": "SELECT 1 AS one", "keep": "one"}
+        assert "disk" in (await Toolbox(gateway, profile="full").call("execute_query", keeping, principal=ADA)).text
+    assert {record.outcome for record in recorded()} == {Busy.code}
 
 
 async def test_a_tool_without_sql_is_recorded_with_its_arguments(gateway: Gateway, recorded):

@@ -283,17 +283,16 @@ class Store:
 
     async def _fill(self, kept: Kept, open_stream: Open, places: asyncio.Semaphore) -> None:
         try:
-            async with places, open_stream() as stream:
-                kept.columns = tuple(stream.columns)
-                await self._copy(kept, stream.batches)
-                kept.columns, kept.truncated = tuple(stream.columns), kept.truncated or _cut(stream.truncated)
-                kept.notices += tuple(stream.notices)
-            await asyncio.to_thread(self._finish, kept)
+            with _noticing_full_disk():
+                async with places, open_stream() as stream:
+                    kept.columns = tuple(stream.columns)
+                    with _noticing_full_disk():  # here, too, so that the stream's record has the same outcome
+                        await self._copy(kept, stream.batches)
+                    kept.columns, kept.truncated = tuple(stream.columns), kept.truncated or _cut(stream.truncated)
+                    kept.notices += tuple(stream.notices)
+                await asyncio.to_thread(self._finish, kept)
         except DragomanError as error:
             await asyncio.to_thread(self._end_early, kept, error)
-        except OSError:
-            kept.status = "failed"
-            kept.error = Busy("The disk for kept results is full.", suggestion="Drop a result, or try again later.")
         except asyncio.CancelledError:
             kept.status = "failed"
             raise
@@ -507,6 +506,15 @@ class Store:
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
+
+
+@contextmanager
+def _noticing_full_disk() -> Generator[None]:
+    """Raise `Busy` instead of an `OSError`."""
+    try:
+        yield
+    except OSError:
+        raise Busy("The disk for kept results is full.", suggestion="Drop a result, or try again later.") from None
 
 
 def _remove(kept: Kept) -> None:
