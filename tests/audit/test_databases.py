@@ -6,12 +6,14 @@ import sqlite3
 import subprocess
 import sys
 from contextlib import AsyncExitStack, ExitStack, closing, suppress
+from typing import Any
 
 import pytest
-from dragoman import AUDIT_COLUMNS, DragomanError, Gateway, InternalError, Principal
+from dragoman import AUDIT_COLUMNS, ConnectionFailed, Database, DragomanError, Gateway, InternalError, Principal
 from dragoman.audit import Record, stored_records, verify_stored
 from dragoman.errors import ConfigurationError
 from dragoman.tools import Toolbox
+from dragoman_sqlite.audit import SQLiteAudit
 
 from .conftest import ROLES
 
@@ -140,6 +142,18 @@ async def test_a_moved_file_has_all_records_when_no_other_comes(configured, tmp_
         await gateway.query("shop", "SELECT 1 AS one")
         (tmp_path / "audit" / "calls.db").rename(tmp_path / "audit" / "old.db")
     assert _numbers(tmp_path / "audit" / "old.db") == (1,)
+
+
+async def test_a_full_disk_is_told_as_such(tmp_path):
+    audit: Any = SQLiteAudit(Database(name="audit", dialect="sqlite", database=str(tmp_path / "calls.db")))
+    await audit.open()
+    audit._connection.execute("PRAGMA max_page_count = 4")
+    with pytest.raises(ConnectionFailed, match="full"):
+        await audit.append(lambda _: [(1, json.dumps({"sql": "x" * 50_000}))])
+    audit._connection.execute("PRAGMA max_page_count = 4000")
+    await audit.append(lambda _: [(1, "{}")])
+    assert [number async for number, _ in audit.lines()] == [1]
+    await audit.aclose()
 
 
 ASKING = """

@@ -92,7 +92,8 @@ class SQLiteAudit(AuditStore):
                     raise ConnectionFailed("The audit's table did not store every record.")
                 connection.execute("COMMIT")
             except BaseException:
-                connection.execute("ROLLBACK")
+                if connection.in_transaction:  # SQLite ends it by itself when the disk is full
+                    connection.execute("ROLLBACK")
                 raise
 
     def _read(self, after: int) -> list[tuple[int, str]]:
