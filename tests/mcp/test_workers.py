@@ -479,6 +479,20 @@ async def test_no_worker_outlives_the_first_process_and_none_leaves_a_file(serve
     assert not [*scratch.glob("dragoman-*")]
 
 
+async def test_what_killed_workers_kept_is_removed_by_those_in_their_place(serve: Serve, tmp_path: Path):
+    temporary, folders = tmp_path / "temporary", "dragoman-results-*/process-*"
+    temporary.mkdir()
+    async with serve(tmp_path, 'tools = "full"', TMPDIR=str(temporary)) as (peer, url, workers):
+        await call(url, "execute_query", sql="SELECT 1 AS one", keep="one")
+        assert len([*temporary.glob(folders)]) == 1
+        for index, worker in enumerate(workers):
+            os.kill(worker, signal.SIGKILL)
+            await peer.logged(rf"worker {index} serves, process (?!{worker}\b)")
+        async with asyncio.timeout(30):
+            while [*temporary.glob(folders)]:
+                await asyncio.sleep(0)
+
+
 @pytest.mark.full
 async def test_a_worker_that_hangs_does_not_keep_the_server_from_ending(serve: Serve, tmp_path: Path):
     async with serve(tmp_path, server="drain = 0\ngrace = 0") as (peer, _, workers):
