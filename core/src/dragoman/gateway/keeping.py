@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Callable, Sequence
-from contextlib import AbstractAsyncContextManager, suppress
+from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any
 
 from dragoman.config import Results
@@ -206,8 +206,7 @@ class Keeper:
 
     async def tidy(self) -> None:
         """Remove what ended processes left behind."""
-        with suppress(OSError):
-            await self._store.tidy()
+        await self._store.tidy()
 
     async def aclose(self) -> None:
         """End running work and remove every file."""

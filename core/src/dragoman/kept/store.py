@@ -481,7 +481,8 @@ class Store:
 
     async def tidy(self) -> None:
         """Remove what ended processes left behind, such as a worker that was killed. Creates nothing."""
-        await asyncio.to_thread(self._tidy, self._base or _usual_folder())
+        with suppress(OSError):
+            await asyncio.to_thread(self._tidy, self._base or _usual_folder())
 
     def _tidy(self, base: Path) -> None:
         for orphan in base.glob("process-*"):
