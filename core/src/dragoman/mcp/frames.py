@@ -51,11 +51,11 @@ def read_message(line: bytes) -> types.JSONRPCMessage | Fault:
     if isinstance(message, types.JSONRPCNotification) and (fault := _nameless(from_json(line))):
         return fault
     if isinstance(message, types.JSONRPCResponse | types.JSONRPCError):
-        return _mixed(from_json(line)) or message
+        return _fault_of_request(from_json(line)) or message
     return message
 
 
-def _mixed(value: Any) -> Fault | None:
+def _fault_of_request(value: Any) -> Fault | None:
     """Return the fault of a request that also has the members of an answer, which has no method; else None."""
     return Fault(_id_of(value), types.INVALID_REQUEST, _NEITHER) if "method" in value else None
 
