@@ -16,6 +16,8 @@ from test_middleware import AMBIGUOUS, BODY, HALVES, HASTY, TOKEN, Clients, head
 
 CROWD = 40
 """Connections at once."""
+IDLE = 2
+"""Seconds after which the server ends a connection that asks nothing more: the tests read until its end."""
 ODD = [b"\0", b"\r", b"\n", b"\r\n", b"\r\n\r\n", b" ", b"\t", b":", b"\xff", b"\x80", b"%00", b"\x1b[2J", b"HTTP/9.9"]
 LINES = [
     *(b"transfer-encoding: chunked", b"transfer-encoding: identity", b"content-length: 0", b"content-length: 9e9"),
@@ -78,12 +80,12 @@ async def server(
     anyio_backend: str, serve_standin: Any, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[Any]:
     if request.param == "http":
-        async with serve_standin(TOKEN, **HASTY) as (peer, url):
+        async with serve_standin(TOKEN, **HASTY, idle=IDLE) as (peer, url):
             yield peer, url, None
     else:
         authority, folder = trustme.CA(), tmp_path_factory.mktemp("secured")
         certify(folder, authority)
-        async with serve_standin(TOKEN, folder / "tls", **HASTY) as (peer, url):
+        async with serve_standin(TOKEN, folder / "tls", **HASTY, idle=IDLE) as (peer, url):
             yield peer, url, trusting(authority)
 
 
