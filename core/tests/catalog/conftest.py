@@ -38,6 +38,7 @@ class Facts(Inspector):
         self.all = list(tables)
         self.more = schemas
         self.path = path
+        self.notices: tuple[str, ...] = ()
         self.scopes: list[Scope] = []
         self.gate = asyncio.Event()
         self.gate.set()
@@ -53,7 +54,7 @@ class Facts(Inspector):
     async def tables(self, scope: Scope) -> Inspection:
         self.scopes.append(scope)
         await self.gate.wait()
-        return Inspection(tuple(table for table in self.all if table.relation in scope))
+        return Inspection(tuple(table for table in self.all if table.relation in scope), self.notices)
 
 
 def table(name: str, *columns: str, keys: tuple[ForeignKey, ...] = (), **facts) -> Table:

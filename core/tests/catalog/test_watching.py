@@ -131,6 +131,15 @@ async def test_a_missing_name_is_looked_for_again_where_the_database_cannot_say_
     assert len(known.scopes) == 2
 
 
+async def test_a_missing_name_is_looked_for_again_if_not_everything_could_be_read(watched, make_table):
+    known, catalog = watched(lambda: "same")
+    known.notices = ("public.fresh is locked by another session.",)
+    await catalog.snapshot()
+    known.all.append(make_table("fresh", "id"))
+    known.notices = ()
+    assert (await catalog.find("fresh")).relation.name == "fresh"
+
+
 async def test_everything_is_read_again_on_request_though_nothing_changed(watched):
     known, catalog = watched(lambda: "same")
     await catalog.snapshot()

@@ -107,9 +107,9 @@ class Catalog(ABC):
 
     @abstractmethod
     async def look(self, scope: Scope) -> Snapshot:
-        """Read `scope` again, unless the database says that it has not changed, and return everything visible.
+        """Read `scope` again, unless all of it was read and the database says that it has not changed.
 
-        Raises `QueryTimeout`; the load then goes on.
+        Returns everything visible. Raises `QueryTimeout`; the load then goes on.
         """
 
     @abstractmethod

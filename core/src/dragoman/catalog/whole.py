@@ -92,12 +92,14 @@ class WholeCatalog(Catalog):
     async def look(self, scope: Scope) -> Snapshot:
         """Read `scope` again and return everything visible. Raises `QueryTimeout`; the load then goes on.
 
-        A watched database that says that it has not changed is not read: 40,000 relations take seconds.
+        A watched database that says that it has not changed is not read: 40,000 relations take seconds. It is read if
+        something could not be read before.
         """
         return await self._load(scope, partial(self._take_changed, scope))
 
     async def _take_changed(self, scope: Scope) -> None:
-        if self._watch is None or not await self._watch.holds():
+        incomplete = self._snapshot is not None and self._snapshot.told
+        if self._watch is None or incomplete or not await self._watch.holds():
             await self._take(scope)
 
     async def listing(self) -> Listing:
