@@ -1,6 +1,7 @@
 """The part of a catalog that the roles of callers leave, without a gateway around it."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 from dragoman import Database
@@ -63,3 +64,15 @@ async def test_a_role_s_part_stays_its_part_when_everything_is_read_again(grante
     check.passed.set()
     await granted.snapshot()
     assert names(await getattr(granted, read)()) == ["users"]
+
+
+async def test_a_newer_snapshot_that_comes_when_the_work_for_an_older_has_just_ended_blocks_nothing(granted, check):
+    check.passed.set()
+    older = await granted.snapshot()
+    seen = replace(granted._seen, version=older.version + 1)
+    newer = replace(seen, version=seen.version + 1)
+    first = asyncio.create_task(granted._restrict(seen))
+    while granted._seen is not seen:
+        await asyncio.sleep(0)
+    assert (await granted._restrict(newer)).version == newer.version
+    await first

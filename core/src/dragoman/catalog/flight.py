@@ -17,16 +17,21 @@ class SingleFlight:
         await asyncio.shield(self.start(key, work))
 
     def start(self, key: Hashable, work: Callable[[], Awaitable[None]]) -> asyncio.Task[None]:
-        """Start `work`, unless the work of this key is already running. Nobody has to wait for it."""
+        """Start `work`, unless the work of this key is already running. Nobody has to wait for it.
+
+        Work that has ended is no longer running, though its callbacks have yet to run: a caller who waited for it until
+        it had done what that caller needs would block the event loop for ever.
+        """
         task = self._tasks.get(key)
-        if task is None:
+        if task is None or task.done():
             task = asyncio.create_task(_wait_for(work))
             self._tasks[key] = task
             task.add_done_callback(lambda done: self._land(key, done))
         return task
 
     def _land(self, key: Hashable, task: asyncio.Task[None]) -> None:
-        del self._tasks[key]
+        if self._tasks.get(key) is task:
+            del self._tasks[key]
         if not task.cancelled():
             task.exception()  # marks it as retrieved: every caller may be gone
 
