@@ -216,9 +216,9 @@ class GrantedCatalog(Catalog):
 
     async def _restrict_anew(self, seen: Snapshot) -> None:
         await self._check(seen)
+        permissions = await self._decide(seen)
+        self.places.settle(schema.name for schema in seen.known_schemas if schema.system)
         with pause_collection():
-            permissions = await self._decide(seen)
-            self.places.settle(schema.name for schema in seen.known_schemas if schema.system)
             left = await in_thread_if_many(len(seen.tables), self._reduce_all, seen, permissions)
         self._namespace = seen.namespace
         self._homes = seen.homes
@@ -263,7 +263,9 @@ class GrantedCatalog(Catalog):
         A view stays only if it is granted by its own name, or if everything it reads is granted as a whole. The same
         holds for a part of another relation.
         """
-        found = {table.relation: each async for table in without_blocking(seen.tables) if (each := decider.on(table))}
+        tables = seen.tables
+        with pause_collection():  # not while the database tells what views read, which may take long
+            found = {table.relation: each async for table in without_blocking(tables) if (each := decider.on(table))}
         if decider.is_open(found, seen.tables):
             return found
         async for table in without_blocking(seen.tables):
