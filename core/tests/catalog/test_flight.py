@@ -22,6 +22,25 @@ async def test_callers_share_work_that_is_running(flights):
     assert len(done) == 1
 
 
+async def test_work_that_began_before_a_caller_came_is_not_shared_with_who_wants_it_anew(flights):
+    gate, begun = asyncio.Event(), []
+
+    async def work():
+        begun.append(1)
+        await gate.wait()
+
+    callers = [asyncio.create_task(flights.run("key", work))]
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    callers += [asyncio.create_task(flights.run_anew("key", work)) for _ in range(3)]
+    for _ in range(3):
+        await asyncio.sleep(0)
+    assert len(begun) == 1
+    gate.set()
+    await asyncio.gather(*callers)
+    assert len(begun) == 2
+
+
 async def test_work_that_has_just_ended_is_done_again(flights):
     """Between its end and its callbacks, waiting for it does not give way: whoever repeats that blocks everything."""
     done = []

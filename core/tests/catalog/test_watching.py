@@ -140,6 +140,31 @@ async def test_a_missing_name_is_looked_for_again_if_not_everything_could_be_rea
     assert (await catalog.find("fresh")).relation.name == "fresh"
 
 
+async def test_a_name_that_appears_while_another_is_looked_for_is_found(build, facts, make_table):
+    known = facts(make_table("users", "id"))
+    catalog = build(known)
+    await catalog.snapshot()
+    asked = asyncio.Event()
+    tables, gate = known.tables, asyncio.Event()
+
+    async def read_late(scope):
+        found = await tables(scope)  # what is there now
+        asked.set()
+        await gate.wait()
+        return found
+
+    known.tables = read_late
+    first = asyncio.create_task(catalog.find("nothing"))
+    await asked.wait()
+    known.all.append(make_table("fresh", "id"))
+    second = asyncio.create_task(catalog.find("fresh"))
+    await asyncio.sleep(0)
+    gate.set()
+    with pytest.raises(TableNotFound):
+        await first
+    assert (await second).relation.name == "fresh"
+
+
 async def test_everything_is_read_again_on_request_though_nothing_changed(watched):
     known, catalog = watched(lambda: "same")
     await catalog.snapshot()

@@ -16,6 +16,13 @@ class SingleFlight:
         """Do `work`, or wait for the same work if it is already running for this key. Raises what the work raises."""
         await asyncio.shield(self.start(key, work))
 
+    async def run_anew(self, key: Hashable, work: Callable[[], Awaitable[None]]) -> None:
+        """Do `work` as `run` does, but share only what begins from now on: what runs already may miss what is new."""
+        running = self._tasks.get(key)
+        if running is not None:
+            await asyncio.wait({running})
+        await self.run(key, work)
+
     def start(self, key: Hashable, work: Callable[[], Awaitable[None]]) -> asyncio.Task[None]:
         """Start `work`, unless the work of this key is already running. Nobody has to wait for it.
 

@@ -68,7 +68,8 @@ class WholeCatalog(Catalog):
         if self._snapshot is not None and young and (self._watch is None or not self._watch.is_due):
             return self._snapshot
         if self._watch is None:
-            return await self.look(self._scope())
+            scope = self._scope()
+            return await self._load(scope, partial(self._take, scope))
         confirm = partial(self._watch.confirm, partial(self._take, self._scope()), stale=not young)
         return await self._load("confirmed", confirm)
 
@@ -87,7 +88,7 @@ class WholeCatalog(Catalog):
 
     async def refresh(self) -> Snapshot:
         """Read everything again and return it."""
-        return await self._load("everything", partial(self._take, self._scope()))
+        return await self._load("everything", partial(self._take, self._scope()), anew=True)
 
     async def look(self, scope: Scope) -> Snapshot:
         """Read `scope` again and return everything visible. Raises `QueryTimeout`; the load then goes on.
@@ -95,7 +96,7 @@ class WholeCatalog(Catalog):
         A watched database that says that it has not changed is not read: 40,000 relations take seconds. It is read if
         something could not be read before.
         """
-        return await self._load(scope, partial(self._take_changed, scope))
+        return await self._load(scope, partial(self._take_changed, scope), anew=True)
 
     async def _take_changed(self, scope: Scope) -> None:
         incomplete = self._snapshot is not None and self._snapshot.told
@@ -157,10 +158,11 @@ class WholeCatalog(Catalog):
         """End a running load."""
         await self.flights.aclose()
 
-    async def _load(self, key: Scope | str, work: Callable[[], Awaitable[None]]) -> Snapshot:
+    async def _load(self, key: Scope | str, work: Callable[[], Awaitable[None]], *, anew: bool = False) -> Snapshot:
+        run = self.flights.run_anew if anew else self.flights.run
         try:
             async with asyncio.timeout(self._database.timeout):
-                await self.flights.run(key, work)
+                await run(key, work)
         except TimeoutError:
             raise QueryTimeout(
                 f"The catalog of {self._database.name} was not read within {self._database.timeout:g} seconds.",
