@@ -29,7 +29,7 @@ class Watch:
         return self._clock() >= self._until
 
     async def holds(self) -> bool:
-        """Return whether the database says that it is as it was when all of it was last read.
+        """Return whether the database says that it is as it was when `confirm` last had it read.
 
         Raises what the inspector raises.
         """

@@ -4,6 +4,9 @@ The file is attached under a name of its own to an empty database, so that a nam
 there is one. A view with a row filter ends with LIMIT, so that SQLite never evaluates a caller's conditions on hidden
 rows. Its first half has no rows and a size larger than any table, so that the plan around the view reveals nothing
 about the table's size.
+
+A view of all rows has such a first half, too, if it shows a column in some rows only: the first half decides by which
+collation its columns compare.
 """
 
 from __future__ import annotations
