@@ -49,8 +49,8 @@ class Manager(abc.ABC, Generic[R]):
     """What a pool must know about one kind of resource."""
 
     @abc.abstractmethod
-    async def open(self, seconds: float) -> R:
-        """Open a resource within `seconds`.
+    async def open(self) -> R:
+        """Open a resource. Returns or raises within a time that no caller chooses: hurry says nothing of the database.
 
         If the caller stops waiting, it is still opened, and kept for the next caller.
         """
@@ -114,7 +114,7 @@ class Pool(Generic[R]):
             await self._slots.acquire()  # returns at once
         ending: Ending = set()
         try:
-            resource = await self._take(seconds, begin, ending)
+            resource = await self._take(begin, ending)
             try:
                 yield resource
                 await self._end(resource, ending)
@@ -162,11 +162,11 @@ class Pool(Generic[R]):
             suggestion="Try again in a moment, or run fewer queries at once.",
         )
 
-    async def _take(self, seconds: float, begin: Begin[R] | None, ending: Ending) -> R:
+    async def _take(self, begin: Begin[R] | None, ending: Ending) -> R:
         """Return a kept resource on which the loan has begun, or a new one if all kept ones turn out to be dead."""
         while True:
             kept = bool(self._idle)
-            resource, since = self._idle.pop() if kept else (await self._open(seconds, ending), time.monotonic())
+            resource, since = self._idle.pop() if kept else (await self._open(ending), time.monotonic())
             if kept and not (time.monotonic() - since < self._most_idle and self._manager.is_usable(resource)):
                 await self._replace(resource, ending)
                 continue
@@ -188,8 +188,8 @@ class Pool(Generic[R]):
         closing = self._later(self._close(resource), resource, ending)
         await asyncio.wait({closing}, timeout=MOMENT)
 
-    async def _open(self, seconds: float, ending: Ending) -> R:
-        opening = asyncio.get_running_loop().create_task(self._manager.open(seconds))
+    async def _open(self, ending: Ending) -> R:
+        opening = asyncio.get_running_loop().create_task(self._manager.open())
         try:
             return await asyncio.shield(opening)
         except asyncio.CancelledError:

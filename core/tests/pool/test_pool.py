@@ -121,7 +121,7 @@ class Files(Manager[Connection]):
         self.may_close = asyncio.Event()
         self.may_close.set()
 
-    async def open(self, seconds: float) -> Connection:
+    async def open(self) -> Connection:
         connection = self.kind(self.path)
         self.open_ones.add(connection)
         self.most = max(self.most, len(self.open_ones))
@@ -369,9 +369,9 @@ async def test_what_a_borrower_did_not_wait_for_is_lent_to_the_next(files: Files
     """Else a deadline shorter than opening takes would end every attempt, for ever."""
     gate, opening = asyncio.Event(), files.open
 
-    async def open_slowly(seconds: float) -> Connection:
+    async def open_slowly() -> Connection:
         await gate.wait()
-        return await opening(seconds)
+        return await opening()
 
     files.open = open_slowly
     for _ in range(SIZE):

@@ -1079,6 +1079,14 @@ class SharesOneExecutor(Sharing):
     pass
 
 
+@mutant("callers_in_a_hurry_do_not_close_the_database_for_others", says="limit the time for connecting")
+class ConnectsInTheTimeOfTheCaller(Wrapped):
+    def open(self, request):
+        if request.limits.timeout < 0.01:
+            raise ConnectionFailed("It does not answer in time.")
+        return super().open(request)
+
+
 @mutant("a_copy_of_a_file_is_another_database", says="go by whole paths")
 class SharesExecutorsByFileName(Sharing):
     def name_of(self, database):

@@ -69,7 +69,7 @@ class _Workers(Processes[_Worker]):
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
 
-    async def open(self, seconds: float) -> _Worker:
+    async def open(self) -> _Worker:
         """Start a process. Raises `Busy` if the system cannot start one."""
         command = serving_command(__name__, str(self._seconds))
         try:

@@ -123,7 +123,7 @@ class Sessions(Manager[Session]):
         self._new_lane = new_lane
         self._interrupt = interrupt
 
-    async def open(self, seconds: float) -> Session:
+    async def open(self) -> Session:
         """Connect, within the driver's own time limit. Raises SQLAlchemy's errors."""
         lane = self._new_lane()
         await lane.connect()

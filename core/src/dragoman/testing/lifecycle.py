@@ -19,6 +19,7 @@ import anyio
 from dragoman.dialect import Capability
 from dragoman.errors import ConnectionFailed, DragomanError
 from dragoman.gateway import Gateway
+from dragoman.gateway.breaker import FAILURES
 from dragoman.model import Database
 from dragoman.testing import sample
 from dragoman.testing.base import PROMPT, OpenDatabase, Suite, advise_on, ask, failure, run
@@ -26,6 +27,8 @@ from dragoman.testing.idleness import children
 from dragoman.testing.tiers import recommended, required
 
 MANY: Final = 30
+HURRY: Final = 0.001
+"""Seconds in which no connection to a server is opened."""
 ROUNDS: Final = 5
 """asyncio removes cancelled timers once there are over a hundred.
 
@@ -147,6 +150,20 @@ class LifecycleCases(Suite):
                 assert not scope.cancelled_caught, (
                     f"Failure {count} to connect did not end: release the slot of the pool when opening fails."
                 )
+
+    @required
+    async def test_callers_in_a_hurry_do_not_close_the_database_for_others(self, database: Database) -> None:
+        async with Gateway.open([dataclasses.replace(database, pool_size=2 * FAILURES)]) as gateway:
+            await ask(gateway, "SELECT 1 AS a")
+            hurried = (ask(gateway, f"SELECT {number} AS a", timeout=HURRY) for number in range(3 * FAILURES))
+            told = await asyncio.gather(*hurried, return_exceptions=True)
+            failed = [error for error in told if isinstance(error, ConnectionFailed)]
+            assert not failed, (
+                f"{len(failed)} queries with {HURRY:g} seconds gave CONNECTION_ERROR ({failed[0].message}): limit the"
+                " time for connecting by the configuration, not by what one caller waits. After a few such errors no"
+                " caller is let through."
+            )
+            await ask(gateway, "SELECT 1 AS a")
 
     @required
     async def test_a_second_database_is_not_taken_for_the_first(self, database: Database) -> None:

@@ -133,7 +133,7 @@ class Workers(Processes[Worker]):
         self._unreachable = unreachable
         self._unstartable = unstartable
 
-    async def open(self, seconds: float) -> Worker:
+    async def open(self) -> Worker:
         """Start a process.
 
         Raises the error that `unreachable` makes from a reason and a remedy, or the one `unstartable` makes.

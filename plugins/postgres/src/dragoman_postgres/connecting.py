@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import configparser
+import math
 import os
 import re
 import ssl
@@ -154,9 +155,12 @@ class Connector:
         settings = {**self.settings, **(WHOLE_TRANSACTION if self._may_end_transactions else {})}
         return [f"SET LOCAL {name} = {_literal(name, value)}" for name, value in settings.items()]
 
-    async def connect(self, seconds: float) -> Connection:
-        """Open a connection within `seconds`. Raises the driver's errors, which `failures` translates."""
-        connection = await self._connect(min(seconds, self.options.connect_timeout))
+    async def connect(self, seconds: float = math.inf) -> Connection:
+        """Open a connection within `seconds`, and within the configured times.
+
+        Raises the driver's errors, which `failures` translates.
+        """
+        connection = await self._connect(min(seconds, self._database.timeout, self.options.connect_timeout))
         try:
             await self._set_up(connection)
         except BaseException:

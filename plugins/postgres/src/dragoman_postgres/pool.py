@@ -141,11 +141,11 @@ class Connections(Manager[Session]):
 
     # What the pool must know
 
-    async def open(self, seconds: float) -> Session:
+    async def open(self) -> Session:
         """Connect. Raises `DragomanError`s."""
         begun = time.monotonic()
         try:
-            connection = await self.connector.connect(seconds)
+            connection = await self.connector.connect()
         except Exception as error:
             raise_translated(error, self._name)
         return Session(connection, self._make_types(), enough=max(MOST_WORK, WORTH * (time.monotonic() - begun)))
@@ -246,7 +246,7 @@ class Connections(Manager[Session]):
         session.heard = False
         await session.connection.leave()
         with translate_errors(self._name):
-            session.connection = await self.connector.connect(session.seconds)
+            session.connection = await self.connector.connect()
         session.types = self._make_types()
         session.worked, session.since = 0.0, time.monotonic()
         await self._begin_again(session)
