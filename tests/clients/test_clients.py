@@ -87,6 +87,10 @@ async def test_a_python_client_is_told_why_a_write_is_refused(client: Any) -> No
     assert "WRITE_OPERATION_DENIED" in text
 
 
+_PATIENT = ("--connect-timeout", "50000")
+"""Milliseconds. The Inspector gives a server 15 seconds to start, which a busy machine may need."""
+
+
 class Inspector:
     """The Inspector's command line, pointed at one server in one era of the protocol."""
 
@@ -96,7 +100,7 @@ class Inspector:
         self._target = target
 
     def __call__(self, method: str, *options: str, exit_code: int = 0) -> str:
-        command = [*self._command, *self._target, "--method", method, *options, "--format", "json", "-q"]
+        command = [*self._command, *self._target, "--method", method, *options, "--format", "json", "-q", *_PATIENT]
         done = subprocess.run(command, env=self._environment, capture_output=True, text=True, timeout=60, check=False)
         assert done.returncode == exit_code, done.stdout + done.stderr
         return done.stdout + done.stderr

@@ -580,7 +580,8 @@ class Meter:
 
     async def _serve(self, reader, writer):
         there, back = await asyncio.open_unix_connection(self._path)
-        await asyncio.gather(self._pump(reader, back, out=True), self._pump(there, writer, out=False))
+        with contextlib.suppress(ConnectionError):  # whoever drops a connection may reset it
+            await asyncio.gather(self._pump(reader, back, out=True), self._pump(there, writer, out=False))
 
     async def _pump(self, reader, writer, *, out):
         while data := await reader.read(65536):
