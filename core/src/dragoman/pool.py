@@ -26,7 +26,9 @@ Ending: TypeAlias = set[asyncio.Task[None]]
 GRACE: Final = 2.0
 """Seconds that a borrower waits until the work it gave up has ended. The slot stays taken until then, however long."""
 MOMENT: Final = 0.25
-"""Seconds that closing an unused resource may delay the next borrower, or the end of the pool."""
+"""Seconds that closing a long unused resource may delay the next borrower."""
+CLOSING: Final = 1.0
+"""Seconds that closing an unused resource may delay the end of the pool: a busy machine ends a process slowly."""
 _log = logging.getLogger(__name__)
 
 
@@ -137,21 +139,26 @@ class Pool(Generic[R]):
     async def aclose(self) -> None:
         """Close every resource; lent ones are closed when they come back. What does not end in time is dropped.
 
-        What was given up before gets no second grace, only a moment: a process that ends waits for this. A closed pool
-        still lends, and keeps nothing.
+        What was given up before gets no second grace: a process that ends waits for this. A closed pool still lends,
+        and keeps nothing.
         """
         self._closed = True
         for resource in self.idle:
-            self._later(self._close(resource), resource, set(), MOMENT)
+            self._later(self._close(resource), resource, set(), CLOSING)
         self._idle.clear()
         clock = asyncio.get_running_loop().time
         soon = clock() + MOMENT
         while self._ending and (left := max(soon, *(until for _, until in self._ending.values())) - clock()) > 0:
             await asyncio.wait([*self._ending], timeout=left)
-        for task, (left_over, _) in [*self._ending.items()]:
-            task.cancel()
+        for left_over, _ in [*self._ending.values()]:
             if left_over is not None:
                 self._manager.abort(left_over)
+        await self._settle()  # what was aborted ends by itself
+        for task in [*self._ending]:
+            task.cancel()
+        await self._settle()
+
+    async def _settle(self) -> None:
         if self._ending:
             await asyncio.wait([*self._ending], timeout=MOMENT)
 
