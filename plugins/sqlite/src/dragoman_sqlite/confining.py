@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from dragoman import Confined, ConfinedColumn, ConfinedRelation, Confinement, NamedPart, Statement
+from dragoman import Confined, ConfinedColumn, ConfinedRelation, Confinement, Expression, NamedPart, Statement
 from dragoman.words import lower_ascii
 
 from dragoman_sqlite.frames import HASH, NONE, VALUE, View
@@ -107,16 +107,16 @@ def _as_stored(part: ConfinedRelation) -> ConfinedRelation:
 
 
 def _columns(part: ConfinedRelation) -> str:
-    return ", ".join(_column(column) for column in part.columns)
+    typed = replace(part, columns=tuple(map(_keep_type, part.columns)))
+    return typed.write_columns(_quote, lambda expression: _qualify(expression.write(_value)))
 
 
-def _column(column: ConfinedColumn) -> str:
-    """Return a column of a view. A subquery gives a mixed one the affinity and type of the column, unlike a CASE."""
-    name = _quote(column.name)
-    if column.expression is None:
-        return name
-    shown = _qualify(column.expression.write(_value))
-    return f"(SELECT {shown} UNION ALL SELECT {name} WHERE 0) AS {name}" if column.mixed else f"({shown}) AS {name}"
+def _keep_type(column: ConfinedColumn) -> ConfinedColumn:
+    """Return a mixed column with the affinity and type of the stored one: those of a subquery, which a CASE has not."""
+    if not column.mixed or column.expression is None:
+        return column
+    shown = f"(SELECT {column.expression.write(_value)} UNION ALL SELECT {_quote(column.name)} WHERE 0)"
+    return replace(column, expression=Expression((shown,)))
 
 
 def _quote(name: str) -> str:
