@@ -6,9 +6,9 @@ Such texts name functions, types and relations.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 
 from dragoman.catalog.literals import separate_texts
 from dragoman.catalog.names import name_pattern, parse_name
@@ -48,9 +48,10 @@ class Texts:
         if not self._applies:
             return table
         columns = {column.name for column in table.columns}
+        own = cache(partial(self._own_names, table))  # most relations have no such text, and some have hundreds
 
         def tells(text: str | None) -> bool:
-            return text is None or text in columns or self._is_own(text, table)
+            return text is None or text in columns or self._is_own(text, *own())
 
         return update(
             table,
@@ -60,10 +61,13 @@ class Texts:
             partitioned_by=table.partitioned_by if all(map(tells, table.partitioned_by)) else (),
         )
 
-    def _is_own(self, text: str, table: Table) -> bool:
-        sequences = {f"{table.relation.name}_{column.name}_seq" for column in table.columns}
+    def _own_names(self, table: Table) -> tuple[set[str], set[str]]:
+        """Return the names of a relation's columns and their types, and those of its sequences."""
         types = {column.type for column in table.columns}
         known = {column.name for column in table.columns}.union(*map(self._in_type, types))
+        return known, {f"{table.relation.name}_{column.name}_seq" for column in table.columns}
+
+    def _is_own(self, text: str, known: Collection[str], sequences: Collection[str]) -> bool:
         bare, named = separate_texts(text, self._dialect.lexicon)
         if not all(name.rpartition(".")[2].strip('"') in sequences for name in named):
             return False
