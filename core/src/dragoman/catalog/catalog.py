@@ -61,7 +61,6 @@ class Catalog(ABC):
         self._namespace = Namespace(dialect, self._homes[0] if self._homes else None, catalog)
         self._clock = clock
         self._snapshot: Snapshot | None = None
-        self._cost = 0.0
         self._misses: dict[_Key, float] = {}
         self._partly: frozenset[Relation] = frozenset()
         self._parts: Parts = NO_PARTS
@@ -77,9 +76,9 @@ class Catalog(ABC):
         return 0 if self._snapshot is None else self._snapshot.version
 
     @property
+    @abstractmethod
     def cost(self) -> float:
         """Seconds that the last reading of the database took."""
-        return self._cost
 
     @property
     def loaded(self) -> Snapshot | None:
@@ -283,7 +282,7 @@ class Catalog(ABC):
         if len(self._misses) >= _REMEMBERED_MISSES:
             self._misses.clear()
         last = self._misses.get(key)
-        return last is None or self._cost < _CHEAP or self._clock() - last > self._cost * _PATIENCE
+        return last is None or self.cost < _CHEAP or self._clock() - last > self.cost * _PATIENCE
 
     async def have_lost(self, relations: Sequence[Relation], column: str) -> bool:
         """Return whether a relation no longer has a column.

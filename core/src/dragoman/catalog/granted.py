@@ -114,6 +114,11 @@ class GrantedCatalog(Catalog):
         self._texts = Texts(dialect, hides=False)
         self._names: frozenset[str] = frozenset()
 
+    @property
+    def cost(self) -> float:
+        """Seconds that the last reading by the whole catalog took."""
+        return self._whole.cost
+
     def watch(self) -> None:
         """Have the whole catalog check from now on that it is current."""
         self._whole.watch()
@@ -184,9 +189,7 @@ class GrantedCatalog(Catalog):
 
     async def look(self, scope: Scope) -> Snapshot:
         """Have the whole catalog read the database again."""
-        found = await self._restrict(await self._whole.look(scope))
-        self._cost = self._whole.cost
-        return found
+        return await self._restrict(await self._whole.look(scope))
 
     async def refresh(self) -> Snapshot:
         """Have the whole catalog read everything again."""

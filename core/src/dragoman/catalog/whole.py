@@ -54,9 +54,14 @@ class WholeCatalog(Catalog):
         self._begun = self._merged = 0
         self._merging = asyncio.Lock()
         self._early: tuple[Listing, float] | None = None
-        self._born = 0.0
+        self._born = self._cost = 0.0
         self._details: dict[Relation, _Detailed] = {}
         self._parts_of: Snapshot | None = None
+
+    @property
+    def cost(self) -> float:
+        """Seconds that the last reading of the database took."""
+        return self._cost
 
     def watch(self) -> None:
         """Check from now on that the catalog is current. What callers may read depends on what views read."""
