@@ -2,8 +2,10 @@
 
 import dataclasses
 import gc
+import tempfile
 import warnings
 from collections import defaultdict
+from pathlib import Path
 
 import anyio
 import pytest
@@ -189,13 +191,18 @@ HARMLESS = {
 
 
 @pytest.fixture(scope="module")
-async def behind(server, tmp_path_factory, anyio_backend):
+def written():
+    """A file that the server could write. Whenever a run of pytest begins, it closes its own folders to other users."""
+    with tempfile.TemporaryDirectory(prefix="dragoman-written-", ignore_cleanup_errors=True) as folder:
+        Path(folder).chmod(0o777)
+        yield Path(folder, "file")
+
+
+@pytest.fixture(scope="module")
+async def behind(server, written, anyio_backend):
     """A database of views that call a function which writes a file, and the file."""
-    folder = tmp_path_factory.mktemp("written")
-    for each in (folder, *folder.parents[:2]):
-        each.chmod(0o777)
     views = (f"CREATE VIEW {name} AS {query}" for name, query in (BEHIND | HARMLESS).items())
-    made = ("CREATE TABLE t (n INT)", "INSERT INTO t VALUES (1)", LEAKS.format(file=folder / "file"), *views)
+    made = ("CREATE TABLE t (n INT)", "INSERT INTO t VALUES (1)", LEAKS.format(file=written), *views)
     database = await server.create("behind", made)
     async with server.connected("behind") as run:
         await run("CREATE USER blind IDENTIFIED BY 'blind'")
@@ -203,7 +210,7 @@ async def behind(server, tmp_path_factory, anyio_backend):
         await run("CREATE USER narrow IDENTIFIED BY 'narrow'")
         for view in (*BEHIND, "sums"):
             await run(f"GRANT SELECT ON behind.{view} TO narrow")
-    return database, folder / "file"
+    return database, written
 
 
 async def test_a_view_that_calls_a_stored_function_is_refused(behind):
