@@ -6,7 +6,8 @@ if it failed, or still ran when the whole was ended from outside.
 
 Tests run while other programs keep every processor busy. A run of pytest in which at most three tests failed runs those
 once more, alone, when all else has ended. The output names what passes then as passed alone; what fails again fails the
-whole.
+whole. After `MINUTES`, 80 unless the environment has another number, whatever still runs is ended and has failed: CI
+would end it a little later, and might not say what it was.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -26,6 +28,13 @@ from pathlib import Path
 
 AT_ONCE = int(os.environ.get("JOBS") or 1 + max(2, os.cpu_count() or 2))
 """More than there are processors: tests wait for servers and programs. With more still, tests miss their deadlines."""
+SECONDS = 60 * float(os.environ.get("MINUTES") or 80)
+"""How long the whole may take."""
+STUCK = os.environ.get("STUCK") or "1200"
+"""Seconds after which the process of a test ends, once each thread has said where it is.
+
+pytest-timeout ends a test by an error in whatever runs at that moment. If that is something else, the test waits on.
+"""
 SHOWN = 30_000
 """Of what one command printed, the characters that are shown: its end."""
 AGAIN = 3
@@ -55,10 +64,11 @@ class Job:
         took = f"{time.monotonic() - began:.0f} s, {used.ru_utime + used.ru_stime:.0f} s of processor time"
         say(f"{self.name}: {self.verdict} after {took}; {self.summary()}")
 
-    def remember_failures(self) -> None:
-        """Have pytest keep the names of failed tests in a place of this job's own, if this is a run of pytest."""
+    def set_options(self) -> None:
+        """Have pytest keep the names of failed tests in a place of this job's own, and end a test that is stuck."""
         if "pytest" in self.command:
-            self.command += ["-o", f"cache_dir={self.cache}"]
+            stuck = (f"faulthandler_timeout={STUCK}", "faulthandler_exit_on_timeout=true")
+            self.command += [part for option in (f"cache_dir={self.cache}", *stuck) for part in ("-o", option)]
 
     def failed_tests(self) -> list[str]:
         """Return the names of the tests that failed, as pytest kept them."""
@@ -108,8 +118,11 @@ def main() -> int:
         lines = [line.split(None, 1) for line in sys.stdin if line.strip() and not line.startswith("#")]
         jobs = [Job(name, shlex.split(command), Path(folder, name)) for name, command in lines]
         signal.signal(signal.SIGTERM, lambda *_: give_up(jobs))
+        alarm = threading.Timer(SECONDS, give_up, [jobs])
+        alarm.daemon = True
+        alarm.start()
         for job in jobs:
-            job.remember_failures()
+            job.set_options()
         with ThreadPoolExecutor(AT_ONCE) as pool:
             list(pool.map(Job.run, jobs))
         for job in jobs:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shlex
 import subprocess
 import sys
 import tomllib
@@ -35,14 +37,15 @@ def test_pyright_reads_each_folder_of_tests_and_strictly_what_is_delivered() -> 
     assert settings["extraPaths"] == TOOLS["pytest"]["ini_options"]["pythonpath"]
 
 
-def run_side_by_side(folder: Path, test: str) -> subprocess.CompletedProcess[str]:
+def run_side_by_side(folder: Path, test: str, *options: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run one file of tests as a job of CI."""
     (folder / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
     file = folder / "test_job.py"
     file.write_text(test, encoding="utf-8")
     script = [sys.executable, str(ROOT / ".ci" / "side_by_side.py")]
-    job = f"job {sys.executable} -m pytest {file}"
-    return subprocess.run(script, input=job, capture_output=True, text=True, check=False)
+    job = shlex.join(["job", sys.executable, "-m", "pytest", str(file), *options])
+    environment = os.environ | environment
+    return subprocess.run(script, input=job, capture_output=True, text=True, check=False, env=environment)
 
 
 def test_a_test_that_fails_only_beside_others_is_named(tmp_path: Path) -> None:
@@ -61,3 +64,21 @@ def test_tests_that_fail_fail_the_run_and_only_few_run_again(tmp_path: Path, fai
     ended = run_side_by_side(tmp_path, test)
     assert ended.returncode == 1
     assert ("failed alone too" in ended.stdout) == again
+
+
+HANGS = "import threading\ndef test_that_hangs(): threading.Event().wait(600)"
+
+
+def test_a_run_that_takes_too_long_ends_and_tells_what_still_ran(tmp_path: Path) -> None:
+    ended = run_side_by_side(tmp_path, HANGS, "-v", MINUTES="0.05")
+    assert ended.returncode == 1
+    assert "job did not end" in ended.stdout
+    assert "failed: job" in ended.stdout
+
+
+def test_a_test_that_no_timeout_ends_is_named(tmp_path: Path) -> None:
+    """As what runs tests beside each other has it: the process of one ends, and another takes its place."""
+    ended = run_side_by_side(tmp_path, HANGS, "-n", "1", STUCK="1")
+    assert ended.returncode == 1
+    assert "test_job.py::test_that_hangs" in ended.stdout
+    assert "in test_that_hangs" in ended.stdout + ended.stderr
