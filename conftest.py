@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 from dragoman.errors import DragomanError
-from dragoman.gateway import hints, offload
+from dragoman.gateway import gateway, hints, offload
 from hypothesis import settings
 from xdist.scheduler import LoadFileScheduling
 
@@ -152,6 +152,14 @@ def shared_hints() -> Iterator[None]:
         patched.setattr(
             hints, "_find_source", lambda sql, dialect, seconds, _: FIND_SOURCE(sql, dialect, seconds, shared)
         )
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def patient_start() -> Iterator[None]:
+    """Lets the start look at the roles for longer: on a busy machine it would go on before it finds what is wrong."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(gateway, "PATIENCE", 60.0)
         yield
 
 

@@ -30,6 +30,8 @@ AT_ONCE = int(os.environ.get("JOBS") or 1 + max(2, os.cpu_count() or 2))
 """More than there are processors: tests wait for servers and programs. With more still, tests miss their deadlines."""
 SECONDS = 60 * float(os.environ.get("MINUTES") or 80)
 """How long the whole may take."""
+PATIENT = "400"
+"""Seconds that a test without a timeout of its own may take beside other programs. A contributor's run gives it 120."""
 STUCK = os.environ.get("STUCK") or "1200"
 """Seconds after which the process of a test ends, once each thread has said where it is.
 
@@ -68,7 +70,8 @@ class Job:
         """Have pytest keep the names of failed tests in a place of this job's own, and end a test that is stuck."""
         if "pytest" in self.command:
             stuck = (f"faulthandler_timeout={STUCK}", "faulthandler_exit_on_timeout=true")
-            self.command += [part for option in (f"cache_dir={self.cache}", *stuck) for part in ("-o", option)]
+            options = (f"cache_dir={self.cache}", f"timeout={PATIENT}", *stuck)
+            self.command += [part for option in options for part in ("-o", option)]
 
     def failed_tests(self) -> list[str]:
         """Return the names of the tests that failed, as pytest kept them."""
