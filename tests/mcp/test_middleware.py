@@ -7,8 +7,8 @@ import re
 import socket
 import ssl
 from collections import Counter
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, nullcontext, suppress
+from collections.abc import AsyncIterator, Collection
+from contextlib import AsyncExitStack, ExitStack, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +51,7 @@ def head(**changes: str | None) -> bytes:
 
 
 GOOD = head() + BODY
+WAITS = json.dumps({**CALL, "params": {"name": "wait", "arguments": {}}}).encode()
 ANONYMOUS = head(authorization=None)
 
 
@@ -195,25 +196,42 @@ async def test_the_oldest_that_say_nothing_make_room_for_new_clients(serve_stand
         assert await good.status() == 200, "a client that was let in stays"
 
 
-async def test_a_caller_has_a_quarter_of_the_connections(serve_standin: Any) -> None:
-    """Its idle ones make room for its new ones. If it uses them all, it is told to end some."""
-    waits = json.dumps({**CALL, "params": {"name": "wait", "arguments": {}}}).encode()
+async def test_a_caller_uses_a_quarter_of_the_connections_at_once(serve_standin: Any) -> None:
+    """If it uses more, it is told to end some. Its idle ones do not count."""
     async with serve_standin(TOKEN, connections=40) as (peer, url), Clients(url) as clients:
-        idle = []
-        for _ in range(12):
-            idle.append(await clients.connect())
-            await idle[-1].send(GOOD)
-            assert await idle[-1].status() == 200
-        assert [await client.rest() for client in idle[:2]] == [b"", b""]
-        await peer.logged("makes room for new connections of its caller")
+        await rest(clients, 9)
         for _ in range(10):
             client = await clients.connect()
-            await client.send(head(content_length=str(len(waits))) + waits)
+            await client.send(head(content_length=str(len(WAITS))) + WAITS)
             await peer.logged("waiting")
         late = await clients.connect()
         await late.send(GOOD)
         assert await late.status() == 429
         assert await late.rest() == b""
+
+
+async def test_idle_connections_make_room_only_where_there_is_no_other(serve_standin: Any) -> None:
+    """A proxy that keeps connections may be about to send the request of another caller on any of them."""
+    async with serve_standin(TOKEN, connections=40) as (peer, url), Clients(url) as clients:
+        idle = await rest(clients, 20)  # all that one address may have
+        for client in idle:
+            await client.send(GOOD)
+            assert await client.status() == 200
+        await rest(clients, 2)
+        assert [await client.rest() for client in idle[:2]] == [b"", b""]
+        await peer.logged("makes room for new connections")
+        await idle[2].send(GOOD)
+        assert await idle[2].status() == 200
+
+
+async def rest(clients: Clients, number: int) -> list[Any]:
+    """Return so many new connections of one caller, each answered and now idle."""
+    idle = []
+    for _ in range(number):
+        idle.append(await clients.connect())
+        await idle[-1].send(GOOD)
+        assert await idle[-1].status() == 200
+    return idle
 
 
 async def test_a_caller_whose_bodies_never_end_keeps_nobody_out() -> None:
@@ -347,29 +365,45 @@ def connection_to(connections: Connections, peer: str) -> Connection:
 
 @pytest.mark.parametrize("seed", range(20))
 async def test_no_caller_keeps_another_out(seed: int) -> None:
-    """However callers come, leave and change on a proxy's connections, each has its share, and nobody else's."""
-    chance, connections, callers = random.Random(seed), Connections(Limits(connections=40), RefusalLog()), "abc"
-    held: list[Connection] = []
-    for _ in range(300):
-        if held and chance.random() < 0.3:
-            connections.leave(held.pop(chance.randrange(len(held))))
-            continue
-        caller = chance.choice(callers)
-        fresh = not held or chance.random() < 0.7
-        connection = connection_to(connections, chance.choice("xy")) if fresh else chance.choice(held)
-        if fresh and not connections.enter(connection):
-            continue
-        others = {each: set(connections.of(each)) - {connection} for each in callers if each != caller}
-        room = connections.let_in(connection, caller)
-        assert {each: set(connections.of(each)) for each in others} == others
-        assert room or len(connections.of(caller)) > 10
-        if not room:
-            connections.leave(connection)
-        held = [each for caller in callers for each in connections.of(caller)]
-        assert max(len(connections.of(each)) for each in callers) <= 10
-    for connection in held:
+    """However callers come, leave and change on a proxy's connections, each uses its share, and loses none in use."""
+    chance, connections = random.Random(seed), Connections(Limits(connections=40), RefusalLog())
+    users: dict[Connection, str] = {}
+    using: dict[Connection, ExitStack] = {}
+    for _ in range(600):
+        connection = chance.choice([connection_to(connections, chance.choice("xyz")), *users])
+        if connection in using:
+            using.pop(connection).close()
+            if chance.random() < 0.5:
+                connections.leave(connection)
+                del users[connection]
+        elif connection in users or enters(connections, connection, users, using):
+            caller = chance.choice("aaab")
+            using.setdefault(connection, ExitStack()).enter_context(connection.serving())
+            room = connections.let_in(connection, caller)
+            users[connection] = caller
+            assert room == (sum(users[each] == caller for each in using) <= 10)
+            if not room:
+                using.pop(connection).close()
+        assert {each for caller in "ab" for each in connections.of(caller)} == users.keys()
+    for connection in users:
         connections.leave(connection)
-    assert not any(connections.of(each) for each in callers)
+    assert not any(connections.of(caller) for caller in "ab")
+
+
+def enters(
+    connections: Connections, new: Connection, users: dict[Connection, str], using: Collection[Connection]
+) -> bool:
+    """Let a connection enter, and check that it needed and found room. `users`: without what was dropped for it."""
+    crowded = sum(each.peer == new.peer for each in users) == 20
+    full = crowded or len(users) == 40
+    idle = {each for each in users if each not in using and (not crowded or each.peer == new.peer)}
+    entered = connections.enter(new)
+    dropped = users.keys() - {each for caller in "ab" for each in connections.of(caller)}
+    assert dropped <= idle, "none in use, and where one address has too many, none of another"
+    assert (entered, len(dropped)) == ((True, 0) if not full else (bool(idle), min(len(idle), 1)))
+    for each in dropped:
+        del users[each]
+    return entered
 
 
 async def test_a_client_that_left_before_it_was_let_in_is_no_connection_of_its_caller() -> None:

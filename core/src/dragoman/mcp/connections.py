@@ -4,7 +4,8 @@ uvicorn gives a connection unlimited time for its first request, and room for an
 connection is wrapped. It has a deadline until its request's head is complete, a bound on what it sends before that, a
 bound on what it sends after a request that was not answered yet, and a place among those that were not admitted yet. If
 these are too many, the oldest connection of the peer with most of them is dropped, so that a new client is always
-heard.
+heard. An idle connection of a caller is dropped only where there is no other room: a proxy may be about to send the
+next request on it, of anybody.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import ssl
 import sys
 import termios
 from collections import Counter
-from collections.abc import Callable, Collection, Generator, Hashable
+from collections.abc import Callable, Collection, Generator, Hashable, Iterable
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast
@@ -47,8 +48,8 @@ class Limits:
     connections: int = 1024
     """The number of connections, never more than half of the files that this process may open.
 
-    A peer has at most half of them, and at most half of them wait to be admitted. A caller has at most a quarter: many
-    callers may come through one proxy, which is one peer.
+    A peer has at most half of them, and at most half of them wait to be admitted. A caller uses at most a quarter at
+    the same time: many callers may come through one proxy, which is one peer.
     """
 
     head: float = 10.0
@@ -109,9 +110,9 @@ class Connection(asyncio.Protocol):
             self._requests -= 1
 
     def let_in(self, caller: Hashable) -> bool:
-        """Record that it sent a whole request of `caller`. It is no longer dropped to make room for other callers.
+        """Record that it sent a whole request of `caller`. While that is served, it is not dropped to make room.
 
-        Return whether the request may be served: there is room for this connection among those of its caller.
+        Return whether the request may be served: its caller does not use too many connections at the same time.
         """
         return self._all.let_in(self, caller)
 
@@ -365,9 +366,10 @@ class Connections:
         """Accept a connection. Return whether there was room, or room could be made."""
         half = self._most // 2
         if self._peers[new.peer] >= half:
-            room = self._drop_oldest(new.peer)
+            room = self._drop_waiting(new.peer) or self._drop_idle(new.peer)
         elif len(self._open) >= self._most or sum(map(len, self._waiting.values())) >= half:
-            room = self._drop_oldest(max(self._waiting, key=lambda peer: len(self._waiting[peer]), default=""))
+            crowd = max(self._waiting, key=lambda peer: len(self._waiting[peer]), default="")
+            room = self._drop_waiting(crowd) or self._drop_idle()
         else:
             room = True
         if room:
@@ -377,18 +379,21 @@ class Connections:
             self._waiting.setdefault(new.peer, {})[new] = None
         return room
 
-    def _drop_oldest(self, peer: str) -> bool:
-        oldest = next(iter(self._waiting.get(peer, ())), None)
-        if oldest is None:
-            return False
-        oldest.drop("it makes room for new connections")
-        return True
+    def _drop_waiting(self, peer: str) -> bool:
+        """Drop the oldest connection of a peer that waits to be admitted, if there is one."""
+        return _drop_oldest(self._waiting.get(peer, ()))
+
+    def _drop_idle(self, peer: str | None = None) -> bool:
+        """Drop the oldest idle connection of the caller that has most of them, of those of a peer if it is given."""
+        idle = [[each for each in own if each.is_idle and peer in (None, each.peer)] for own in self._callers.values()]
+        most = max(idle, key=len, default=[])
+        return _drop_oldest(most)
 
     def let_in(self, connection: Connection, caller: Hashable) -> bool:
         """Count a connection as one of its caller, no longer as one that waits.
 
-        If the caller has too many, its oldest idle one is dropped. Return whether there was room, or room was made. An
-        unknown one is ignored: its client left while it was being admitted.
+        Return whether the caller may use it: whether it uses no more than its share at the same time. An unknown one is
+        ignored: its client left while it was being admitted.
         """
         if connection not in self._open:
             return True
@@ -397,12 +402,8 @@ class Connections:
         connection.caller = caller
         own = self._callers.setdefault(caller, {})
         own[connection] = None
-        if len(own) <= max(self._most // 4, 1):
-            return True
-        oldest = next((each for each in own if each.is_idle), None)
-        if oldest is not None:
-            oldest.drop("it makes room for new connections of its caller")
-        return oldest is not None
+        most = max(self._most // 4, 1)
+        return len(own) <= most or sum(not each.is_idle for each in own) <= most
 
     def of(self, caller: Hashable) -> Collection[Connection]:
         """Return the connections of a caller, the one that was used last at the end."""
@@ -430,6 +431,14 @@ class Connections:
         for connection in list(self._open):
             if (reason := connection.overdue(now)) is not None:
                 connection.drop(reason)
+
+
+def _drop_oldest(connections: Iterable[Connection]) -> bool:
+    """Drop the first of some connections. Return whether there was one."""
+    oldest = next(iter(connections), None)
+    if oldest is not None:
+        oldest.drop("it makes room for new connections")
+    return oldest is not None
 
 
 def _remove(groups: dict[K, dict[Connection, None]], key: K, connection: Connection) -> None:
