@@ -154,6 +154,8 @@ def test_haproxy_asks_whether_servers_are_ready_and_no_call_is_lost_when_one_sto
         client = stack.enter_context(
             httpx2.Client(base_url=f"http://127.0.0.1:{port}", headers=HEADERS, timeout=PATIENCE)
         )
+        for path in ("/ready", "/health", "/metrics", "//metrics", "/%6detrics", "/mcp/../metrics", "/"):
+            assert client.get(path).status_code == 404, path
         # A server that its check calls down gets no call any more: long enough for two checks.
         until = time.monotonic() + 3
         while time.monotonic() < until:

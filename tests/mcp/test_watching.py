@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import signal
+import socket
 import sqlite3
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -51,15 +52,15 @@ def collector() -> Iterator[Any]:
 
 @pytest.fixture
 def serve(run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Serve:
-    """`async with serve(transport, **settings) as (peer, url)`."""
+    """`async with serve(transport, more, **settings) as (peer, url)`; `more`: further sections."""
     connection = sqlite3.connect(tmp_path / "shop.db")
     connection.executescript("CREATE TABLE orders (id INTEGER PRIMARY KEY); INSERT INTO orders VALUES (1), (2);")
     connection.close()
 
     @asynccontextmanager
-    async def start(transport: str, **settings: str) -> AsyncIterator[Any]:
+    async def start(transport: str, more: str = "", **settings: str) -> AsyncIterator[Any]:
         added = "".join(f"{name} = {value}\n" for name, value in settings.items())
-        (tmp_path / "dragoman.toml").write_text(CONFIGURATION.replace("[server]\n", f"[server]\n{added}"))
+        (tmp_path / "dragoman.toml").write_text(CONFIGURATION.replace("[server]\n", f"[server]\n{added}") + more)
         options = ("--config", str(tmp_path / "dragoman.toml"), "--transport", transport)
         if transport == "http":
             options += ("--port", "0")
@@ -233,6 +234,17 @@ async def test_a_server_that_stops_says_so_first_and_answers_until_then(serve: S
         assert answer["result"]["structuredContent"]["rows"] == [[2]]
         assert (await client.get(f"{url}/health")).status_code == 200
         assert await peer.ended(30) == 0
+
+
+async def test_a_database_that_does_not_answer_keeps_nobody_waiting_for_readiness(serve: Serve, tmp_path: Path) -> None:
+    """Load balancers and Kubernetes give up after a second unless they are told otherwise."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        frozen = f'\n[databases.frozen]\nurl = "postgresql://reader@127.0.0.1:{port}/shop"\n'
+        async with serve("http", more=frozen) as (_, url), httpx2.AsyncClient(timeout=60) as client:
+            answers = [await client.get(f"{url}/ready") for _ in range(5)]
+    assert {answer.text for answer in answers} == {'{"status":"ready","databases":{"shop":"ready","frozen":"unknown"}}'}
+    assert min(answer.elapsed.total_seconds() for answer in answers) < 0.9
 
 
 async def test_a_hangup_takes_the_configuration_and_a_wrong_one_changes_nothing(serve: Serve, tmp_path: Path) -> None:

@@ -56,7 +56,8 @@ _ABANDON = 2
 """Seconds until connections are dropped although their answers were not read yet."""
 
 _BACKLOG = 2048
-_PROBE = 1.0
+_PROBE = 0.5
+"""Seconds that `/ready` waits for databases: those who ask it often give up after a second, and then send no calls."""
 _READ = ("GET", "HEAD")
 _LIMITS = Limits()
 _ABOUT = """dragoman: a query gateway for AI agents, over the Model Context Protocol.
