@@ -4,6 +4,7 @@ import asyncio
 import json
 import random
 import re
+import signal
 import socket
 import ssl
 from collections import Counter
@@ -232,6 +233,26 @@ async def rest(clients: Clients, number: int) -> list[Any]:
         await idle[-1].send(GOOD)
         assert await idle[-1].status() == 200
     return idle
+
+
+UNFINISHED = {
+    "a length": head(content_length="100") + b"{",
+    "chunks": head(content_length=None, transfer_encoding="chunked") + b"1\r\n{\r\n",
+    "an expectation": head(content_length="100", expect="100-continue"),
+}
+
+
+@pytest.mark.parametrize("begun", UNFINISHED)
+async def test_a_request_that_is_not_complete_does_not_delay_the_end(serve_standin: Any, begun: str) -> None:
+    async with serve_standin(TOKEN) as (peer, url), Clients(url) as clients:
+        for sent in (UNFINISHED[begun], GOOD):
+            client = await clients.connect()
+            await client.send(sent)
+        assert await client.status() == 200
+        peer.process.send_signal(signal.SIGTERM)
+        assert await peer.ended(30) == 0
+    assert [line for line in peer.log if "the server stops before its request is complete" in line]
+    assert not [line for line in peer.log if "Traceback" in line]
 
 
 async def test_a_caller_whose_bodies_never_end_keeps_nobody_out() -> None:

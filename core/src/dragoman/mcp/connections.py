@@ -121,6 +121,12 @@ class Connection(asyncio.Protocol):
         """Whether it has no request that is being served or sent."""
         return not self._requests and not self._received
 
+    @property
+    def awaits_body(self) -> bool:
+        """Whether its request is not complete, and has no answer yet."""
+        cycle = getattr(self._inner, "cycle", None)
+        return cycle is not None and cycle.more_body and not cycle.response_complete
+
     def notify(self, departure: Callable[[], None] | None) -> None:
         """Call `departure` when the client leaves, now if it has left. None: the answer is ready, call nothing."""
         self._departure = departure
@@ -385,8 +391,8 @@ class Connections:
 
     def _drop_idle(self, peer: str | None = None) -> bool:
         """Drop the oldest idle connection of the caller that has most of them, of those of a peer if it is given."""
-        idle = [[each for each in own if each.is_idle and peer in (None, each.peer)] for own in self._callers.values()]
-        most = max(idle, key=len, default=[])
+        idle = ([each for each in own if each.is_idle and peer in (None, each.peer)] for own in self._callers.values())
+        most = max(idle, key=len, default=list[Connection]())
         return _drop_oldest(most)
 
     def let_in(self, connection: Connection, caller: Hashable) -> bool:
@@ -408,6 +414,11 @@ class Connections:
     def of(self, caller: Hashable) -> Collection[Connection]:
         """Return the connections of a caller, the one that was used last at the end."""
         return self._callers.get(caller, {}).keys()
+
+    def drop_incomplete(self) -> None:
+        """Drop what still waits for the rest of a request: the server is about to end."""
+        for connection in [each for each in self._open if each.awaits_body]:
+            connection.drop("the server stops before its request is complete")
 
     def leave(self, connection: Connection) -> None:
         """Remove a connection. An unknown one is ignored."""

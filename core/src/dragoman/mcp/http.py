@@ -95,7 +95,8 @@ async def serve_http(
     config.load()
     if tls is not None:
         toolbox.parts.append(renewing(tls))
-    config.http_protocol_class = cast("Any", Connections(limits, log).protocol(config.http_protocol_class))
+    connections = Connections(limits, log)
+    config.http_protocol_class = cast("Any", connections.protocol(config.http_protocol_class))
     servers = [_Uvicorn(config, tls)]
 
     def stop() -> None:
@@ -105,7 +106,11 @@ async def serve_http(
     def leave() -> None:
         for server in servers:
             server.should_exit = True
-        asyncio.get_running_loop().call_later(settings.grace, calls.stop)
+        asyncio.get_running_loop().call_later(settings.grace, end)
+
+    def end() -> None:
+        connections.drop_incomplete()
+        calls.stop()
 
     with stopping(stop):
         if worker is None or siblings is None:
