@@ -31,9 +31,11 @@ Callers cannot know it, and their text is judged before it is inserted.
 """
 HIDDEN = f"v{secrets.token_hex(8)}"
 """The prefix of the views that alone may read a confined table."""
+_IS_TEXT = "typeof({column}) = 'text'"
 MASKS: Mapping[str, str] = {
     "null": "NULL",
-    "hash": f"{HASH}({{column}})",
+    # As bytes: a text that is not valid in its encoding is no value of the driver's.
+    "hash": f"{HASH}(iif({_IS_TEXT}, CAST({{column}} AS BLOB), {{column}}), {_IS_TEXT})",
     "partial": "substr({column}, 1, 1) || '***'",
     "year": "strftime('%Y-01-01', {column})",
 }

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Any, cast
 from urllib.parse import quote
 
@@ -56,7 +57,9 @@ class ConfinedConnection:
         self.connection = connection = apsw.Connection(":memory:", flags=_FLAGS)
         self.authorizer = Wall(functions, confine)
         connection.create_scalar_function(VALUE, self._value, 1, deterministic=True)
-        connection.create_scalar_function(HASH, hash_text, 1, deterministic=True)
+        encoding = _read_encoding(path)
+        connection.create_scalar_function(HASH, partial(hash_text, encoding), 2, deterministic=True)
+        connection.pragma("encoding", encoding)
         connection.execute(f"ATTACH ? AS {confine.schema}", (f"file:{quote(path)}?mode=ro",))
         nothing = f"{confine.hidden}{NONE}"
         connection.execute(f"CREATE TABLE main.{nothing}({nothing})")
@@ -79,10 +82,25 @@ _FENCED = "SELECT * FROM ({}) LIMIT -1"
 _FLAGS = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_URI | apsw.SQLITE_OPEN_MEMORY
 
 
-def hash_text(*values: Any) -> str | None:
-    """Return the SHA-256 of the first value's text, in hexadecimal digits; NULL stays NULL."""
-    value = values[0]
+def _read_encoding(path: str) -> str:
+    """Return the encoding of a file's texts: SQLite attaches it only to a database of the same one."""
+    file = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY)
+    try:
+        return str(file.pragma("encoding"))
+    finally:
+        file.close(True)
+
+
+def hash_text(encoding: str, *values: Any) -> str | None:
+    """Return the SHA-256 of the first value's text, in hexadecimal digits; NULL stays NULL.
+
+    If the second value is true, the first one has the bytes of a text in the file's encoding.
+    """
+    value, is_text = values
     if value is None:
         return None
-    octets = value if isinstance(value, bytes) else str(value).encode(errors="surrogatepass")
-    return hashlib.sha256(octets).hexdigest()
+    if not isinstance(value, bytes):
+        value = str(value).encode()
+    elif is_text and encoding != "UTF-8":
+        value = value.decode(encoding, "surrogatepass").encode(errors="surrogatepass")
+    return hashlib.sha256(value).hexdigest()
