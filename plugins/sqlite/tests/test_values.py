@@ -8,6 +8,8 @@ import apsw
 import pytest
 from dragoman import ColumnNotFound, Gateway, ParameterError, ResultTooLarge, WriteDenied
 from dragoman.testing.files import TEXT, types_in_files
+from dragoman.workers.frames import Run
+from dragoman_sqlite.worker.statement import Statement
 
 SCHEMA = """
 CREATE TABLE item (id INTEGER PRIMARY KEY, name VARCHAR(40), price DECIMAL(10, 2), sold BOOLEAN, mixed);
@@ -17,6 +19,8 @@ CREATE TABLE latin (id INTEGER PRIMARY KEY, word TEXT);
 WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 300) INSERT INTO latin SELECT i, 'ok' FROM n;
 UPDATE latin SET word = CAST(x'66fc72' AS TEXT) WHERE id = 300;
 """
+FILLED = """CREATE TABLE t (id INTEGER PRIMARY KEY, word TEXT);
+WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 300) INSERT INTO t SELECT i, 'ok' FROM n;"""
 EXACT = {
     "9007199254740991": 9007199254740991,
     "9007199254740992": "9007199254740992",
@@ -118,6 +122,48 @@ async def test_broken_text_beyond_the_first_batch_is_base64_with_a_notice(shared
     assert answer.rows[298:] == [[299, "ok"], [300, "Zvxy"]]
     assert answer.types == ["integer", "text"]
     assert answer.notices == ["Column 'word' has text that is not valid in its encoding; it is given as base64."]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT id, word FROM latin ORDER BY random()",
+        "SELECT id, word FROM latin ORDER BY hex(RandomBlob(4))",
+        "WITH r AS (SELECT *, random() AS r FROM latin) SELECT id, word FROM r ORDER BY r",
+        "SELECT id, word, row_number() OVER (ORDER BY random()) FROM latin",
+    ],
+)
+async def test_each_row_comes_once_where_chance_decides_the_order_of_broken_texts(shared, shop, sql):
+    answer = await shared.ask(shop, sql)
+    assert sorted(row[0] for row in answer.rows) == list(range(1, 301))
+    assert sorted({row[1] for row in answer.rows}) == ["Zvxy", "ok"]
+    assert answer.types[:2] == ["integer", "text"]
+
+
+async def test_a_view_in_which_chance_decides_fails_rather_than_to_answer_rows_twice(bench):
+    broken = "UPDATE t SET word = CAST(x'66fc72' AS TEXT) WHERE id > 150"
+    view = "CREATE VIEW shuffled AS SELECT * FROM t WHERE random() IS NOT NULL"
+    shop = bench.make(f"{FILLED} {broken}; {view}")
+    for _ in range(3):  # a compiled statement that is remembered tells nobody what it calls
+        error = await bench.fails(shop, "SELECT id, word FROM shuffled ORDER BY word = 'ok' DESC")
+        assert "encoding" in error.message
+
+
+async def test_texts_are_read_again_as_bytes_from_the_same_state_of_the_file(bench):
+    """Another program deletes the rows that were sent already, while the statement is read again."""
+    broken = "UPDATE t SET word = CAST(x'66fc72' AS TEXT) WHERE id = 200"
+    bench.make(f"PRAGMA journal_mode = wal; {FILLED} {broken}")
+    path = str(bench.folder / "test.db")
+    statement = Statement(Run("SELECT id, word FROM t ORDER BY id", [], 1000, 10**6, 30))
+    with closing(apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY)) as connection:
+        seen = []
+        with pytest.raises(UnicodeDecodeError):
+            seen.extend(statement.rows(connection))
+        with closing(apsw.Connection(path)) as writer:
+            writer.execute("DELETE FROM t WHERE id < 150")
+        again = list(statement.read_as_bytes(connection, skip=len(seen)))
+        statement.close()
+    assert [row[0] for row in [*seen, *again]] == list(range(1, 301))
 
 
 @pytest.mark.parametrize(

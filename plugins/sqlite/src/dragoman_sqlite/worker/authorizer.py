@@ -21,16 +21,21 @@ OPENINGS = """
 SELECT printf('SELECT 1 FROM {schema}."%w" LIMIT 0', name) FROM {schema}.sqlite_schema
 WHERE type = 'table' AND rootpage = 0
 """
+_RANDOM = frozenset({"random", "randomblob"})
 _READING = {apsw.SQLITE_SELECT, apsw.SQLITE_READ, apsw.SQLITE_RECURSIVE}
 
 
 class Authorizer:
-    """Allows reading, listed functions and listed PRAGMAs. `denied`: what the last denial was about."""
+    """Allows reading, listed functions and listed PRAGMAs.
+
+    `denied`: what the last denial was about. `random`: set when a statement is compiled in which chance decides.
+    """
 
     def __init__(self, functions: Iterable[str], schema: str = "main") -> None:
         self._functions = FUNCTIONS | {name.lower() for name in functions}
         self._openings = OPENINGS.format(schema=schema)
         self.denied: tuple[str, str] | None = None
+        self.random = False
 
     def guard(self, connection: apsw.Connection) -> None:
         """Open the virtual tables, then set the authorizer of `connection`.
@@ -60,7 +65,9 @@ class Authorizer:
         if action in _READING:
             return True
         if action == apsw.SQLITE_FUNCTION:
-            return second is not None and lower_ascii(second) in self._functions
+            name = lower_ascii(second or "")
+            self.random = self.random or name in _RANDOM
+            return name in self._functions
         return action == apsw.SQLITE_PRAGMA and first is not None and _reads(first.lower(), second)
 
 

@@ -5,9 +5,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import re
 import threading
 import time
 from collections import OrderedDict
+from collections.abc import Iterator
+from typing import Any
 
 import apsw
 import msgspec
@@ -27,6 +31,7 @@ STEPS = 10_000
 
 CONFINED = 8
 """The number of connections kept on which views replace some tables. The one opened first is closed first."""
+_RANDOM = re.compile("random", re.IGNORECASE)
 BUSY_SECONDS = 5.0
 """Seconds to wait for a locked database, if the deadline allows it."""
 
@@ -199,14 +204,25 @@ class Session:
         return True
 
     def _send_rows(self, connection: apsw.Connection, statement: Statement, send: Send) -> None:
-        rows = statement.rows(connection)
+        rows = self._begin(connection, statement)
         send(statement.read_columns())
         sender = Rows(statement, send)
         try:
             sender.send_all(rows)
         except UnicodeDecodeError as broken:
+            self._authorizer.random = False
             try:
                 rows = statement.read_as_bytes(connection, skip=sender.seen)
             except apsw.SQLError:  # a statement that cannot be wrapped, such as a PRAGMA
                 raise broken from None
+            if self._authorizer.random and sender.seen:
+                raise broken
             sender.send_all(rows)
+
+    def _begin(self, connection: apsw.Connection, statement: Statement) -> Iterator[Any]:
+        """Return the rows. Where chance decides, texts are bytes from the first one: read again, it would be others."""
+        if _RANDOM.search(statement.order.sql):
+            statement.look(connection)
+            with contextlib.suppress(apsw.SQLError):  # a statement that cannot be wrapped, since it has many columns
+                return statement.read_as_bytes(connection)
+        return statement.rows(connection)

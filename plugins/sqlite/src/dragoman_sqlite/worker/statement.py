@@ -36,13 +36,15 @@ class Statement:
     def start(self, connection: apsw.Connection, explain: int = 0, sql: str = "", *, run: bool = True) -> apsw.Cursor:
         """Start it and return its rows. `explain`: the mode of sqlite3_stmt_explain.
 
-        If it does not run, it is compiled anew: a compiled one that is remembered may know another schema.
+        If it does not run, it is compiled anew: a compiled one that is remembered may know another schema. So is
+        another text, `sql`, of which the authorizer then learns what it calls.
         """
         self.close()
+        remember = run and not sql
         sql = sql or self.order.sql
         self._cursor = connection.cursor()
         self._cursor.exec_trace = functools.partial(self._trace, sql=sql, run=run)
-        return self._cursor.execute(sql, bind(sql, self.order.parameters), can_cache=run, explain=explain or -1)
+        return self._cursor.execute(sql, bind(sql, self.order.parameters), can_cache=remember, explain=explain or -1)
 
     def rows(self, connection: apsw.Connection) -> Iterator[Any]:
         """Start it and return its rows. Its columns are those of its first step.
@@ -81,10 +83,18 @@ class Statement:
         """Return its columns, with the types that SQLite knows."""
         return Columns([column.name for column in self.columns], [column.type for column in self.columns])
 
-    def read_as_bytes(self, connection: apsw.Connection, skip: int) -> Iterator[Any]:
-        """Return the same rows with every text read as bytes, from the first one that was not sent yet."""
+    def read_as_bytes(self, connection: apsw.Connection, skip: int = 0) -> Iterator[Any]:
+        """Return the same rows with every text read as bytes, from the first one that was not sent yet.
+
+        It begins before the former reading ends, so that both see the same state of the file.
+        """
         sql, decode = rescue(self.order.sql, len(self.columns), connection.pragma("encoding"))
-        return map(decode, itertools.islice(self.start(connection, sql=sql), skip, None))
+        former, self._cursor = self._cursor, None
+        try:
+            return map(decode, itertools.islice(self.start(connection, sql=sql), skip, None))
+        finally:
+            if former is not None:
+                former.close(True)
 
     def close(self) -> None:
         """Reset it, so that it holds no lock."""
