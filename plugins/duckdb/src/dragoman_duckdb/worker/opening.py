@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import contextlib
-import glob
 import json
 import re
 from collections.abc import Iterator, Mapping
@@ -19,6 +18,8 @@ from dragoman.words import lower_ascii
 from dragoman_duckdb.frames import Setup
 from dragoman_duckdb.rules import RULES
 from dragoman_duckdb.schemas import in_order
+from dragoman_duckdb.worker.parts import Found, Parts, find_parts, literally, read_parts
+from dragoman_duckdb.writing import quote_name, quote_text
 
 Sealing = dict[str, str | bool | int | float | list[str]]
 READERS = {".parquet": "read_parquet", ".csv": "read_csv", ".tsv": "read_csv"}
@@ -51,11 +52,11 @@ def open_sealed(setup: Setup) -> duckdb.DuckDBPyConnection:
 def _open_folder(folder: Path, limits: Sealing) -> duckdb.DuckDBPyConnection:
     connection = duckdb.connect(":memory:", config=limits)
     # As it is, and as views write it.
-    connection.execute(f"SET allowed_directories = [{_text(f'{folder}/')}, {_text(f'{_literally(folder)}/')}]")
+    connection.execute(f"SET allowed_directories = [{quote_text(f'{folder}/')}, {quote_text(f'{literally(folder)}/')}]")
     # Before any file is read: a link that leads out of the folder would tell its columns.
     connection.execute("SET enable_external_access = false")
-    for name, files in _relations(folder):
-        _make_view(connection, name, files)
+    for name, reader, found in _relations(folder):
+        _make_view(connection, name, reader, found)
     return connection
 
 
@@ -69,8 +70,8 @@ def put_engine_first(connection: duckdb.DuckDBPyConnection, setup: Setup) -> str
     found = connection.execute(f"{schemas} ('system', 'temp')").fetchall()
     bases = {name: base for base, name in found}  # there is one database beside the engine's own
     order = in_order(bases, setup.home, setup.schemas)
-    listed = ",".join(("system.main", *(f"{_name(bases[name])}.{_name(name)}" for name in order)))
-    return f"SET search_path = {_text(listed)}"
+    listed = ",".join(("system.main", *(f"{quote_name(bases[name])}.{quote_name(name)}" for name in order)))
+    return f"SET search_path = {quote_text(listed)}"
 
 
 def borrow(connection: duckdb.DuckDBPyConnection, setting: str) -> duckdb.DuckDBPyConnection:
@@ -88,37 +89,37 @@ def find_posing(cursor: duckdb.DuckDBPyConnection) -> re.Pattern[str] | None:
     return re.compile(rf"""(?<!\w)"?({"|".join(map(re.escape, names))})"?\s*\(""", re.IGNORECASE) if names else None
 
 
-def _relations(folder: Path) -> Iterator[tuple[str, str]]:
-    """Yield the name of each relation, and the pattern of its files: of one, or of a folder's Parquet files."""
+def _relations(folder: Path) -> Iterator[tuple[str, str, Found]]:
+    """Yield the name of each relation, the function that reads it, and its file, or the Parquet files of a folder."""
     for path in sorted(folder.iterdir()):
-        if path.is_dir() and next(path.rglob("*.parquet"), None):
-            yield path.name, f"{_literally(path)}/**/*.parquet"
+        if path.is_dir():
+            found = find_parts(path, folder)
+            if found is not None:
+                yield path.name, "", found
         elif path.is_file() and path.suffix.lower() in READERS:
-            yield path.stem, _literally(path)
+            yield path.stem, READERS[path.suffix.lower()], Found([str(path)], quote_text(literally(path)))
 
 
-def _literally(path: Path) -> str:
-    """Return the pattern that fits this path alone: DuckDB reads `a[1].csv` as `a1.csv`, and `*` as any file."""
-    return glob.escape(str(path))
-
-
-def _make_view(connection: duckdb.DuckDBPyConnection, name: str, files: str) -> None:
-    suffix = Path(files).suffix.lower()
-    hive = ", hive_partitioning = true" if files.endswith("/**/*.parquet") else ""
+def _make_view(connection: duckdb.DuckDBPyConnection, name: str, reader: str, found: Found) -> None:
     # A file that cannot be read, or not any more, is left out. DuckDB raises RuntimeError for what is not Unicode.
     with contextlib.suppress(duckdb.Error, RuntimeError):
-        reader = f"{READERS[suffix]}({_text(files)}{hive})"
-        connection.execute(f"CREATE VIEW IF NOT EXISTS {_name(name)} AS SELECT * FROM {reader}")
-        if suffix == ".parquet":
-            _comment_types(connection, name, files)
+        parts = Parts(f"SELECT * FROM {reader}({found.source})") if reader else read_parts(connection, found)
+        connection.execute(f"CREATE VIEW IF NOT EXISTS {quote_name(name)} AS {parts.query}")
+        for column, words in parts.comments.items():
+            _comment(connection, name, column, words)
+        if reader != "read_csv":
+            _comment_types(connection, name, found.source)
 
 
 def _comment_types(connection: duckdb.DuckDBPyConnection, name: str, files: str) -> None:
-    metadata = f"SELECT value FROM parquet_kv_metadata({_text(files)}) WHERE key = {_text(TYPES)}"
+    metadata = f"SELECT value FROM parquet_kv_metadata({files}) WHERE key = {quote_text(TYPES)}"
     for (value,) in connection.execute(metadata).fetchall():
         for column, type_ in _types_told(bytes(value)).items():
-            words = _text(f"{type_}, as exact text")
-            connection.execute(f"COMMENT ON COLUMN {_name(name)}.{_name(column)} IS {words}")
+            _comment(connection, name, column, f"{type_}, as exact text")
+
+
+def _comment(connection: duckdb.DuckDBPyConnection, name: str, column: str, words: str) -> None:
+    connection.execute(f"COMMENT ON COLUMN {quote_name(name)}.{quote_name(column)} IS {quote_text(words)}")
 
 
 def _types_told(metadata: bytes) -> Mapping[str, Any]:
@@ -128,11 +129,3 @@ def _types_told(metadata: bytes) -> Mapping[str, Any]:
     except (ValueError, RecursionError):
         return {}
     return cast("dict[str, Any]", told) if isinstance(told, dict) else {}
-
-
-def _text(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
-
-
-def _name(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'

@@ -1,0 +1,181 @@
+"""The Parquet files that are one table together, and a query of them in which every value keeps its meaning.
+
+DuckDB takes the columns of the first file, and casts the values of the others to their types: 1.5 would become 2.
+"""
+
+# pyright: reportUnknownMemberType=false
+# (a connection's methods take what no stub names)
+
+from __future__ import annotations
+
+import contextlib
+import glob
+import os
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import duckdb
+
+from dragoman_duckdb.writing import quote_name, quote_text
+
+_VERSIONED = ("_delta_log", ".hoodie", "metadata/version-hint.text")
+"""What Delta Lake, Hudi and Iceberg keep in a table's folder. Only they know which of its files are the table's now."""
+_METADATA = "metadata/*.metadata.json"  # Iceberg, where a catalog says which of them is the newest
+_DIGITS = {
+    **{"TINYINT": 3, "SMALLINT": 5, "INTEGER": 10, "BIGINT": 19},
+    **{"UTINYINT": 3, "USMALLINT": 5, "UINTEGER": 10, "UBIGINT": 20},
+}
+_DECIMAL = re.compile(r"DECIMAL\((\d+),(\d+)\)")
+_FLOATS = frozenset({"FLOAT", "DOUBLE"})
+_NARROW = frozenset({"TINYINT", "SMALLINT", "INTEGER", "UTINYINT", "USMALLINT", "UINTEGER"})
+MOST_DIGITS = 38
+
+Types = Mapping[str, str]
+"""The types of a file's columns by their names in lower case: DuckDB ignores the case of names."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """The files of a table, and what `read_parquet` takes for them: a pattern if it fits no other file, else a list."""
+
+    files: Sequence[str]
+    source: str
+
+
+@dataclass(frozen=True)
+class Parts:
+    """A query of all files, and words about the columns that it answers as text."""
+
+    query: str
+    comments: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+def find_parts(folder: Path, root: Path) -> Found | None:
+    """Return the files of a table, or None if there are none, or if some may be those of older versions.
+
+    Left out are links that lead out of `root`, and what others' tools hide: names that begin with `.` or `_`, such as
+    the files of a job that has not ended.
+    """
+    if any((folder / name).exists() for name in _VERSIONED) or next(folder.glob(_METADATA), None):
+        return None
+    every = sorted(_files(folder))
+    shown = [path for path in every if not _is_hidden(path, folder) and _is_inside(path, root)]
+    if not shown:
+        return None
+    pattern = quote_text(f"{literally(folder)}/**/*.parquet")
+    return Found(shown, _text_of(shown) if len(shown) < len(every) else pattern)
+
+
+def _files(folder: Path) -> Iterator[str]:
+    for parent, _, files in os.walk(folder):
+        yield from (os.path.join(parent, name) for name in files if name.endswith(".parquet"))
+
+
+def _is_hidden(path: str, folder: Path) -> bool:
+    return any(part[0] in "._" and "=" not in part for part in Path(path).relative_to(folder).parts)
+
+
+def _is_inside(path: str, root: Path) -> bool:
+    return not os.path.islink(path) or Path(os.path.realpath(path)).is_relative_to(os.path.realpath(root))
+
+
+def _text_of(files: Iterable[str]) -> str:
+    return f"[{', '.join(quote_text(literally(path)) for path in files)}]"
+
+
+def literally(path: str | Path) -> str:
+    """Return the pattern that fits this path alone: DuckDB reads `a[1].csv` as `a1.csv`, and `*` as any file."""
+    return glob.escape(str(path))
+
+
+def read_parts(connection: duckdb.DuckDBPyConnection, found: Found) -> Parts:
+    """Return the query of these files. Raises `duckdb.Error` if the first of them cannot be read."""
+    whole = f"SELECT * FROM read_parquet({found.source}, hive_partitioning = true)"
+    shown = connection.execute(f"DESCRIBE {whole}").fetchall()
+    alike = [(files, _describe(connection, files[0])) for files in _group_by_schema(connection, found)]
+    hive = {part.partition("=")[0].lower() for part in Path(found.files[0]).parts if "=" in part}
+    held = {name: _types_of(name, alike) for name, *_ in shown if name.lower() not in hive}
+    wide = {name: _widen(types) for name, types in held.items() if len(types) > 1}
+    if not wide:
+        return Parts(whole)
+    said = {name: type_ for name, type_, *_ in shown if name.lower() in hive}
+    columns = {name: said.get(name) or wide.get(name) for name, *_ in shown}
+    groups: dict[tuple[str | None, ...], list[str]] = defaultdict(list)
+    for files, types in alike:
+        groups[tuple(types.get(name.lower()) for name in columns)] += files
+    selects = (_select(columns, said, dict(zip(columns, key, strict=True)), files) for key, files in groups.items())
+    texts = {name: " or ".join(sorted(held[name])).lower() for name, type_ in wide.items() if type_ == "VARCHAR"}
+    return Parts(" UNION ALL ".join(selects), {name: f"{types}, as exact text" for name, types in texts.items()})
+
+
+def _group_by_schema(connection: duckdb.DuckDBPyConnection, found: Found) -> list[list[str]]:
+    """Return the files by the types that they give their columns. One that cannot be read is among the first."""
+    try:
+        told = _read_schemas(connection, found.source)
+    except duckdb.Error:
+        told = dict[str, str]()
+        for path in found.files:
+            with contextlib.suppress(duckdb.Error):
+                told |= _read_schemas(connection, _text_of([path]))
+    groups: dict[str | None, list[str]] = defaultdict(list)
+    for path in found.files:
+        groups[told.get(path, told.get(found.files[0]))].append(path)
+    return list(groups.values())
+
+
+def _read_schemas(connection: duckdb.DuckDBPyConnection, source: str) -> dict[str, str]:
+    facts = "name, type, type_length, num_children, converted_type, scale, precision, logical_type, duckdb_type"
+    told = f"SELECT file_name, CAST(list(struct_pack({facts})) AS VARCHAR) FROM parquet_schema({source}) GROUP BY ALL"
+    return dict(connection.execute(told).fetchall())
+
+
+def _describe(connection: duckdb.DuckDBPyConnection, path: str) -> Types:
+    described = connection.execute(
+        f"DESCRIBE SELECT * FROM read_parquet({_text_of([path])}, hive_partitioning = false)"
+    )
+    return {name.lower(): type_ for name, type_, *_ in described.fetchall()}
+
+
+def _types_of(name: str, alike: Iterable[tuple[object, Types]]) -> set[str]:
+    return {types[name.lower()] for _, types in alike if name.lower() in types}
+
+
+def _widen(types: set[str]) -> str:
+    """Return a type that holds the values of all these types: `VARCHAR`, their exact text, if no other does."""
+    if types & _FLOATS and types <= _FLOATS | _NARROW:
+        return "DOUBLE"
+    if types == {"DATE", "TIMESTAMP"}:
+        return "TIMESTAMP"
+    numbers = [_digits(type_) for type_ in types]
+    whole, scale = (max((each[at] for each in numbers if each), default=0) for at in (0, 1))
+    if None in numbers or whole + scale > MOST_DIGITS:
+        return "VARCHAR"
+    return f"DECIMAL({whole + scale},{scale})" if scale else "HUGEINT" if whole > _DIGITS["BIGINT"] else "BIGINT"
+
+
+def _digits(type_: str) -> tuple[int, int] | None:
+    """Return how many digits a number of a type has before and behind the point, or None for other types."""
+    decimal = _DECIMAL.fullmatch(type_)
+    if decimal:
+        return int(decimal[1]) - int(decimal[2]), int(decimal[2])
+    return (_DIGITS[type_], 0) if type_ in _DIGITS else None
+
+
+def _select(
+    columns: Mapping[str, str | None], hive: Types, types: Mapping[str, str | None], files: Iterable[str]
+) -> str:
+    """Return a query of files that give their columns the same types. A column that they lack is NULL."""
+
+    def write(name: str) -> str:
+        value = quote_name(name) if types[name] or name in hive else "NULL"
+        return (
+            f"CAST({value} AS {columns[name]}) AS {quote_name(name)}"
+            if columns[name]
+            else f"{value} AS {quote_name(name)}"
+        )
+
+    options = "hive_partitioning = true, hive_types_autocast = false"
+    return f"SELECT {', '.join(map(write, columns))} FROM read_parquet({_text_of(files)}, {options})"

@@ -1,0 +1,162 @@
+"""Parquet files that are one table: every value keeps its meaning, whatever types the files give their columns."""
+
+import random
+from decimal import Decimal
+
+import duckdb
+import pytest
+from dragoman import Database, Gateway
+
+
+@pytest.fixture(scope="module")
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+pytestmark = pytest.mark.anyio
+
+VALUES = {
+    "TINYINT": "-128",
+    "SMALLINT": "-32768",
+    "INTEGER": "2147483647",
+    "BIGINT": "9007199254740993",
+    "UTINYINT": "255",
+    "UINTEGER": "4294967295",
+    "UBIGINT": "18446744073709551615",
+    "DECIMAL(10,2)": "12345678.25",
+    "DECIMAL(12,3)": "1.123",
+    "DECIMAL(38,10)": "1234567890123456789012345678.0123456789",
+    "FLOAT": "0.1",
+    "DOUBLE": "0.1",
+    "BOOLEAN": "true",
+    "VARCHAR": "007",
+    "DATE": "2024-02-29",
+    "TIMESTAMP": "2024-02-29 23:59:59.123456",
+    "TIMESTAMPTZ": "2024-02-29 23:59:59+05",
+    "TIMESTAMP_NS": "2024-02-29 23:59:59.123456789",
+    "TIME": "23:59:59.5",
+    "UUID": "00000000-0000-0000-0000-000000000001",
+    "BLOB": "\\x00\\xFF",
+    "INTEGER[]": "[1, 2]",
+    "STRUCT(a INTEGER)": "{'a': 1}",
+}
+"""A value of each type that other types do not hold."""
+
+
+def write(path, select) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    duckdb.sql(f"COPY ({select}) TO '{path}' (FORMAT parquet)")
+
+
+def quoted(text) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def means(answered, value) -> bool:
+    """Whether an answered value means the one of its file: of its text, or of its number."""
+    try:
+        return Decimal(str(answered)) == Decimal(value)
+    except ArithmeticError:
+        return str(answered).removesuffix(" 00:00:00") == value
+
+
+def written(value, type_) -> str:
+    """Return a value as DuckDB writes it when it reads the type from a file."""
+    kept = f"CAST({quoted(value)} AS {type_})"
+    plain = f"CAST({kept} AS DOUBLE)" if type_ == "FLOAT" else kept
+    return duckdb.execute(f"SELECT CAST({plain} AS VARCHAR)").fetchall()[0][0]
+
+
+@pytest.fixture
+def lake(tmp_path) -> Database:
+    (tmp_path / "lake").mkdir()
+    return Database(name="lake", dialect="duckdb", database="lake", folder=tmp_path)
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_every_value_keeps_its_meaning_whatever_types_the_files_have(lake, seed):
+    chosen = random.Random(seed)
+    duckdb.sql("SET TimeZone = 'UTC'")
+    tables = {f"t{number}": chosen.sample(sorted(VALUES), chosen.choice([2, 2, 2, 3])) for number in range(40)}
+    for name, types in tables.items():
+        for number, type_ in enumerate(types):
+            part = f"part={number}" if seed else "."
+            write(
+                lake.folder / "lake" / name / part / f"{number}.parquet",
+                f"SELECT {number} AS id, CAST({quoted(VALUES[type_])} AS {type_}) AS v",
+            )
+    async with Gateway.open([lake]) as gateway:
+        for name, types in tables.items():
+            rows = (await gateway.query(None, f"SELECT v FROM {name} ORDER BY id")).rows
+            for (answered,), type_ in zip(rows, types, strict=True):
+                alternatives = (written(VALUES[type_], type_), VALUES[type_])
+                assert any(means(answered, each) for each in alternatives), (name, types, type_, answered)
+
+
+async def test_a_wider_type_holds_numbers_and_text_holds_the_rest(lake):
+    folder = lake.folder / "lake"
+    for name, selects in {
+        "wide": ["1::INTEGER AS v", "9000000000 AS v"],
+        "halves": ["1::INTEGER AS v", "1.5::DOUBLE AS v"],
+        "cents": ["1.1::DECIMAL(10,2) AS v", "1.123::DECIMAL(12,3) AS v"],
+        "text": ["9007199254740993 AS v", "1.5::DOUBLE AS v"],
+        "same": ["1 AS v, 2 AS w", "4 AS w, 3 AS v"],
+    }.items():
+        for number, select in enumerate(selects):
+            write(folder / name / f"{number}.parquet", f"SELECT {select}")
+    async with Gateway.open([lake]) as gateway:
+        snapshot = await gateway.database().catalog.snapshot()
+        columns = {table.relation.name: table.columns[0] for table in snapshot.visible}
+        assert {name: column.type for name, column in columns.items()} == {
+            "wide": "bigint",
+            "halves": "double",
+            "cents": "decimal(12,3)",
+            "text": "varchar",
+            "same": "integer",
+        }
+        assert columns["text"].comment == "bigint or double, as exact text"
+        assert (await gateway.query(None, "SELECT v FROM halves ORDER BY v")).rows == [[1.0], [1.5]]
+
+
+async def test_columns_of_the_path_keep_their_type_beside_mixed_ones(lake):
+    folder = lake.folder / "lake" / "events"
+    write(folder / "day=2026-01-01" / "a.parquet", "SELECT 1::INTEGER AS n, 'a' AS day")
+    write(folder / "day=2026-01-02" / "a.parquet", "SELECT 1.5::DOUBLE AS n, 'b' AS day")
+    async with Gateway.open([lake]) as gateway:
+        answer = await gateway.query(None, "SELECT n, day FROM events WHERE day > '2026-01-01'")
+        assert answer.rows == [[1.5, "2026-01-02"]]
+        assert answer.columns[1].type == "date"
+
+
+async def test_files_that_others_hide_and_links_that_lead_out_are_no_part(lake):
+    folder = lake.folder / "lake" / "jobs"
+    for name in ("a.parquet", "_temporary/0/b.parquet", ".staging/c.parquet", "_d.parquet"):
+        write(folder / name, "SELECT 1 AS n")
+    for part in ("_k=1", "_k=2"):
+        write(folder.parent / "parts" / part / "a.parquet", "SELECT 1 AS n")
+    write(lake.folder / "outside.parquet", "SELECT 2 AS n")
+    (folder / "f.parquet").symlink_to(lake.folder / "outside.parquet")
+    (folder / "g.parquet").symlink_to("a.parquet")
+    async with Gateway.open([lake]) as gateway:
+        assert (await gateway.query(None, "SELECT n FROM jobs")).rows == [[1]] * 2
+        assert (await gateway.query(None, "SELECT n, _k FROM parts ORDER BY _k")).rows == [[1, 1], [1, 2]]
+
+
+@pytest.mark.parametrize("kept", ["_delta_log/0.json", ".hoodie/x", "metadata/v1.metadata.json"])
+async def test_a_table_whose_files_may_be_of_older_versions_is_left_out(lake, kept):
+    write(lake.folder / "lake" / "orders" / "a.parquet", "SELECT 1 AS n")
+    path = lake.folder / "lake" / "orders" / kept
+    path.parent.mkdir()
+    path.touch()
+    async with Gateway.open([lake]) as gateway:
+        assert not (await gateway.database().catalog.snapshot()).visible
+
+
+async def test_a_damaged_part_is_told_and_not_left_out(lake):
+    folder = lake.folder / "lake" / "t"
+    write(folder / "a.parquet", "SELECT 1::INTEGER AS n")
+    write(folder / "b.parquet", "SELECT 1.5::DOUBLE AS n")
+    (folder / "c.parquet").write_bytes(b"PAR1 nothing PAR1")
+    async with Gateway.open([lake]) as gateway:
+        with pytest.raises(Exception, match=r"c\.parquet"):
+            await gateway.query(None, "SELECT sum(n) FROM t")
