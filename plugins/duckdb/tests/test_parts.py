@@ -4,8 +4,10 @@ import random
 from decimal import Decimal
 
 import duckdb
+import pyarrow
 import pytest
 from dragoman import Database, Gateway
+from pyarrow import parquet
 
 
 @pytest.fixture(scope="module")
@@ -126,6 +128,34 @@ async def test_columns_of_the_path_keep_their_type_beside_mixed_ones(lake):
         answer = await gateway.query(None, "SELECT n, day FROM events WHERE day > '2026-01-01'")
         assert answer.rows == [[1.5, "2026-01-02"]]
         assert answer.columns[1].type == "date"
+
+
+@pytest.mark.parametrize("order", [("a", "b"), ("b", "a")])
+async def test_a_file_without_values_leaves_the_type_to_the_others(lake, order):
+    folder = lake.folder / "lake" / "t"
+    folder.mkdir()
+    empty, filled = (folder / f"{name}.parquet" for name in order)
+    parquet.write_table(pyarrow.table({name: pyarrow.nulls(1) for name in "dt"}), empty)
+    write(filled, "SELECT DATE '2024-02-29' AS d, 'x' AS t")
+    async with Gateway.open([lake]) as gateway:
+        answer = await gateway.query(None, "SELECT d, t FROM t ORDER BY d NULLS FIRST")
+        assert answer.rows == [[None, None], ["2024-02-29", "x"]]
+        assert [column.type for column in answer.columns] == ["date", "varchar"]
+        snapshot = await gateway.database().catalog.snapshot()
+        assert [column.comment for table in snapshot.visible for column in table.columns] == [None, None]
+
+
+async def test_a_file_that_comes_or_changes_changes_the_type_of_its_column(lake):
+    folder = lake.folder / "lake" / "t"
+    write(folder / "a.parquet", "SELECT 1::INTEGER AS v")
+    async with Gateway.open([lake]) as gateway:
+        assert (await gateway.query(None, "SELECT v FROM t")).rows == [[1]]
+        write(folder / "b.parquet", "SELECT 1.5::DOUBLE AS v")
+        assert (await gateway.query(None, "SELECT v FROM t ORDER BY v")).rows == [[1.0], [1.5]]
+        write(folder / "b.parquet", "SELECT 'x' AS v")
+        assert (await gateway.query(None, "SELECT v FROM t ORDER BY v")).rows == [["1"], ["x"]]
+        write(folder / "b.parquet", "SELECT 2::INTEGER AS v")
+        assert (await gateway.query(None, "SELECT v FROM t ORDER BY v")).rows == [[1], [2]]
 
 
 async def test_files_that_others_hide_and_links_that_lead_out_are_no_part(lake):

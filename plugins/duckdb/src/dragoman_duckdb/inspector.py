@@ -37,6 +37,7 @@ from dragoman.cooperative import consume_in_thread, in_thread_if_many
 
 from dragoman_duckdb.files import identity
 from dragoman_duckdb.schemas import home_of, in_order, open_schemas
+from dragoman_duckdb.writing import quote_name
 
 Row = Sequence[Any]
 ALL: Final = Limits(max_rows=10**9, max_bytes=10**12, timeout=30)
@@ -194,15 +195,12 @@ def _close(facts: Row, calls_macro: re.Pattern[str] | None) -> Row:
 def _sample(table: Table, budget: ProfileBudget) -> str:
     """Return a query of the first rows. It cuts texts and values without a plain form."""
 
-    def quote(name: str) -> str:
-        return '"' + name.replace('"', '""') + '"'
-
     def value(column: TableColumn) -> str:
         if re.match(r"(u?(tiny|small|big|huge)?int(eger)?|double|float)\b", column.type):
-            return quote(column.name)
-        return f"left(CAST({quote(column.name)} AS VARCHAR), {LONGEST})"
+            return quote_name(column.name)
+        return f"left(CAST({quote_name(column.name)} AS VARCHAR), {LONGEST})"
 
-    place = ".".join(quote(part) for part in (table.relation.schema, table.relation.name) if part)
+    place = ".".join(quote_name(part) for part in (table.relation.schema, table.relation.name) if part)
     return f"SELECT {', '.join(map(value, table.columns))} FROM {place} LIMIT {budget.rows + 1}"
 
 

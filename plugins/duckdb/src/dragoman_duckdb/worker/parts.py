@@ -12,6 +12,7 @@ import contextlib
 import glob
 import os
 import re
+import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -31,7 +32,12 @@ _DIGITS = {
 _DECIMAL = re.compile(r"DECIMAL\((\d+),(\d+)\)")
 _FLOATS = frozenset({"FLOAT", "DOUBLE"})
 _NARROW = frozenset({"TINYINT", "SMALLINT", "INTEGER", "UTINYINT", "USMALLINT", "UINTEGER"})
+_NOTHING = '"NULL"'
+"""The type of a column of a file in which Arrow found no value."""
 MOST_DIGITS = 38
+State = tuple[int, int, int] | None
+_KNOWN: dict[str, dict[str, tuple[State, str]]] = {}
+"""The states and schemas of each table's files: when a file comes, the footers of the others are known."""
 
 Types = Mapping[str, str]
 """The types of a file's columns by their names in lower case: DuckDB ignores the case of names."""
@@ -43,6 +49,7 @@ class Found:
 
     files: Sequence[str]
     source: str
+    folder: str = ""
 
 
 @dataclass(frozen=True)
@@ -66,7 +73,7 @@ def find_parts(folder: Path, root: Path) -> Found | None:
     if not shown:
         return None
     pattern = quote_text(f"{literally(folder)}/**/*.parquet")
-    return Found(shown, _text_of(shown) if len(shown) < len(every) else pattern)
+    return Found(shown, _text_of(shown) if len(shown) < len(every) else pattern, str(folder))
 
 
 def _files(folder: Path) -> Iterator[str]:
@@ -98,7 +105,7 @@ def read_parts(connection: duckdb.DuckDBPyConnection, found: Found) -> Parts:
     alike = [(files, _describe(connection, files[0])) for files in _group_by_schema(connection, found)]
     hive = {part.partition("=")[0].lower() for part in Path(found.files[0]).parts if "=" in part}
     held = {name: _types_of(name, alike) for name, *_ in shown if name.lower() not in hive}
-    wide = {name: _widen(types) for name, types in held.items() if len(types) > 1}
+    wide = {name: _widen(types - {_NOTHING}) for name, types in held.items() if len(types) > 1}
     if not wide:
         return Parts(whole)
     said = {name: type_ for name, type_, *_ in shown if name.lower() in hive}
@@ -107,29 +114,48 @@ def read_parts(connection: duckdb.DuckDBPyConnection, found: Found) -> Parts:
     for files, types in alike:
         groups[tuple(types.get(name.lower()) for name in columns)] += files
     selects = (_select(columns, said, dict(zip(columns, key, strict=True)), files) for key, files in groups.items())
-    texts = {name: " or ".join(sorted(held[name])).lower() for name, type_ in wide.items() if type_ == "VARCHAR"}
-    return Parts(" UNION ALL ".join(selects), {name: f"{types}, as exact text" for name, types in texts.items()})
+    texts = {name: sorted(held[name] - {_NOTHING}) for name, type_ in wide.items() if type_ == "VARCHAR"}
+    comments = {name: f"{' or '.join(types).lower()}, as exact text" for name, types in texts.items() if len(types) > 1}
+    return Parts(" UNION ALL ".join(selects), comments)
 
 
 def _group_by_schema(connection: duckdb.DuckDBPyConnection, found: Found) -> list[list[str]]:
     """Return the files by the types that they give their columns. One that cannot be read is among the first."""
-    try:
-        told = _read_schemas(connection, found.source)
-    except duckdb.Error:
-        told = dict[str, str]()
-        for path in found.files:
-            with contextlib.suppress(duckdb.Error):
-                told |= _read_schemas(connection, _text_of([path]))
+    states = {path: _observe(path) for path in found.files}
+    known = _KNOWN.get(found.folder, {})
+    schemas = {path: schema for path, (state, schema) in known.items() if states.get(path) == state}
+    unknown = [path for path in found.files if path not in schemas]
+    schemas |= _read_schemas(connection, unknown, found) if unknown else {}
+    _KNOWN[found.folder] = {path: (states[path], schemas[path]) for path in found.files if path in schemas}
     groups: dict[str | None, list[str]] = defaultdict(list)
     for path in found.files:
-        groups[told.get(path, told.get(found.files[0]))].append(path)
+        groups[schemas.get(path, schemas.get(found.files[0]))].append(path)
     return list(groups.values())
 
 
-def _read_schemas(connection: duckdb.DuckDBPyConnection, source: str) -> dict[str, str]:
+def _observe(path: str) -> State:
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_ino, status.st_size, status.st_ctime_ns
+
+
+def _read_schemas(connection: duckdb.DuckDBPyConnection, paths: Sequence[str], found: Found) -> dict[str, str]:
+    try:
+        return _ask_schemas(connection, found.source if len(paths) == len(found.files) else _text_of(paths))
+    except duckdb.Error:  # one of them cannot be read
+        told = dict[str, str]()
+        for path in paths:
+            with contextlib.suppress(duckdb.Error):
+                told |= _ask_schemas(connection, _text_of([path]))
+        return told
+
+
+def _ask_schemas(connection: duckdb.DuckDBPyConnection, source: str) -> dict[str, str]:
     facts = "name, type, type_length, num_children, converted_type, scale, precision, logical_type, duckdb_type"
     told = f"SELECT file_name, CAST(list(struct_pack({facts})) AS VARCHAR) FROM parquet_schema({source}) GROUP BY ALL"
-    return dict(connection.execute(told).fetchall())
+    return {path: sys.intern(schema) for path, schema in connection.execute(told).fetchall()}
 
 
 def _describe(connection: duckdb.DuckDBPyConnection, path: str) -> Types:
@@ -145,6 +171,8 @@ def _types_of(name: str, alike: Iterable[tuple[object, Types]]) -> set[str]:
 
 def _widen(types: set[str]) -> str:
     """Return a type that holds the values of all these types: `VARCHAR`, their exact text, if no other does."""
+    if len(types) == 1:
+        return next(iter(types))
     if types & _FLOATS and types <= _FLOATS | _NARROW:
         return "DOUBLE"
     if types == {"DATE", "TIMESTAMP"}:
