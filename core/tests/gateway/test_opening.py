@@ -153,7 +153,8 @@ async def test_an_inspector_has_the_database_s_timeout(install):
             await gateway.sample("x", "things")
 
 
-async def test_a_call_s_own_timeout_counts_while_the_catalog_is_read(install):
+async def test_a_call_s_own_timeout_counts_while_the_catalog_is_read(install, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("dragoman.gateway.gateway.PATIENCE", 0.01)
     hanging = LEAKY.format(tables="await asyncio.Event().wait()")
     install("dragoman-odd", hanging, dialects={"pretend": "plugin"}, pretend=True)
     role = Role(name="all", principals=frozenset({"*"}), grants=(Grant(database="x", tables=("*",)),))
