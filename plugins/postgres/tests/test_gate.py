@@ -226,6 +226,67 @@ def test_functions_of_geometry_that_no_deadline_ends_pass_with_small_literals(ca
     assert verdict(f"SELECT {call} FROM t") == code
 
 
+MERCATOR = "+proj=merc +a=6378137 +b=6378137 +lat_ts=0.0 +lon_0=0 +k=1.0 +units=m +nadgrids=@null +wktext +no_defs"
+# Where a text may say which file of the server is opened.
+NAMING = [
+    "+init=/srv/x:y",
+    "init=/srv/x:y +proj=longlat",
+    "+proj=longlat +nadgrids=/srv/x",
+    "+proj=longlat +nadgrids=@null,/srv/x",
+    "+proj=longlat +datum=WGS84 +geoidgrids=x.gtx",
+    "+proj=pipeline +step +proj=tinshift +file=/srv/x.json",
+    "+proj=pipeline +step +proj=defmodel +model=x.json",
+    "+proj=pipeline +step proj=hgridshift grids=x.gsb",
+    'GEOGCRS["a",PARAMETERFILE["b","/srv/x"]]',
+    '{"type": "GeographicCRS"}',
+    "https://example.org/x",
+    "/srv/x",
+    "\t+proj=longlat\n+init=/srv/x:y",
+]
+
+
+@pytest.mark.parametrize(
+    ("call", "code"),
+    [
+        ("st_transform(geom, 3857), ST_Transform(geom, '4326'::int), public.st_transform(geom, (3857)::integer)", ""),
+        ("st_transform(geom, srid::integer), st_transform(geom, $1::int4), st_transform(geom, -1)", ""),
+        ("st_transform(geom, st_srid(other)), st_transform(geom, public.st_srid('POINT(0 0)'::geometry))", ""),
+        ("st_transform(geom, 32600 + zone), st_transform(geom, coalesce(srid::int, 4326))", ""),
+        ("st_transform(geom, CASE WHEN n > 0 THEN 32601 ELSE 32701 END)", ""),
+        ("st_transform(rast, 3857, 'Bilinear', 0.1), st_transform(rast, 3857, 10.0, 10.0)", ""),
+        ("st_transform(geom, 'EPSG:3857'), extensions.st_transform(geom, 'epsg:4326', 'ESRI:102003')", ""),
+        (f"st_transform(geom, '{MERCATOR}'::text)", ""),
+        ("st_transform(geom, '+proj=utm +zone=33 +datum=WGS84 +units=m +no_defs', 4326)", ""),
+        ("st_transform(geom, '+proj=longlat +towgs84=598.1,73.7,418.2,0.202,0.045,-2.455,6.7 +pm=paris', 4326)", ""),
+        ("st_transform(geom, '+init=epsg:2154')", ""),
+        ("st_transformpipeline(geom, 'urn:ogc:def:coordinateOperation:EPSG::16031')", ""),
+        ("st_transformpipeline(geom, '+proj=pipeline +step +inv +proj=utm +zone=31 +step +proj=longlat', 4326)", ""),
+        ("st_transform(geom, srid)", "UNSAFE_SQL"),
+        ("st_transform(geom, $1)", "UNSAFE_SQL"),
+        ("st_transform(geom, 'EPSG:4326' || x)", "UNSAFE_SQL"),
+        ("st_transform(geom, coalesce(NULL, x), 4326)", "UNSAFE_SQL"),
+        ("st_transform(geom, CASE WHEN n > 0 THEN 1 ELSE x END)", "UNSAFE_SQL"),
+        ("st_transform(from_proj => '+init=/srv/x:y', geom => geom, to_srid => 4326)", "UNSAFE_SQL"),
+        ("st_transform(geom, to_proj => '+init=/srv/x:y')", "UNSAFE_SQL"),
+        ("st_transform(geom, '4326', '+init=/srv/x:y')", "UNSAFE_SQL"),
+        ("st_transform(geom, zone::int[])", "UNSAFE_SQL"),
+        ("postgis_transform_geometry(geom, 'EPSG:4326', 'EPSG:3857', 3857)", "UNSAFE_SQL"),
+        *(
+            (call.format(text), "UNSAFE_SQL")
+            for text in NAMING
+            for call in (
+                "st_transform(geom, '{}')",
+                "st_transform(geom, 'EPSG:4326', '{}')",
+                "public.st_transform(geom, '{}', 4326)",
+                "st_transformpipeline(geom, '{}')",
+            )
+        ),
+    ],
+)
+def test_a_projection_that_is_written_as_a_text_names_no_file(call: str, code: str):
+    assert verdict(f"SELECT {call} FROM t") == code
+
+
 PATHS = [
     ('//a[@id="1"]/b[2]/text()', ""),
     ("/ROWS/ROW[COUNTRY='DE'][last()]/@id", ""),

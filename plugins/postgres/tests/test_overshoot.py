@@ -21,6 +21,7 @@ SAID = frozenset(
 BOUND = frozenset(
     """btrim ltrim rtrim translate normalize is_normalized xpath xpath_exists xmlexists
     st_asgeojson st_buffer st_frechetdistance st_geohash st_hausdorffdistance st_offsetcurve
+    st_transform st_transformpipeline
     to_tsquery plainto_tsquery phraseto_tsquery websearch_to_tsquery tsquery ts_rewrite ts_match_tt
     ts_headline""".split()
 )

@@ -23,6 +23,7 @@ from dragoman import (
     schema_of,
 )
 
+from dragoman_postgres.projections import INTEGER, PROJECTING, is_integer
 from dragoman_postgres.rules import load_allowed
 from dragoman_postgres.samples import Samples
 from dragoman_postgres.searches import (
@@ -85,7 +86,7 @@ _WORDS = {
 FORMED = frozenset(
     """current_setting pg_input_is_valid pg_input_error_info btrim ltrim rtrim translate xpath xpath_exists xmlexists
     st_asgeojson st_buffer st_frechetdistance st_geohash st_hausdorffdistance st_offsetcurve""".split()
-)
+).union(PROJECTING)
 _SHORT_ONLY = {
     **dict.fromkeys(NORMALIZERS, LONGEST_NORMALIZED),
     "tsquery": LONGEST_SEARCH,
@@ -246,7 +247,8 @@ class Walk:
             self._calls.setdefault(("current_schema", None, "function"), node[key].get("location"))
 
     def _keep_with_arguments(self, name: str, schema: str | None, call: Node) -> None:
-        arguments = tuple(map(_read_text, call.get("args", ())))
+        read = _read_projection if name in PROJECTING else _read_text
+        arguments = tuple(map(read, call.get("args", ())))
         self._formed.append(FunctionCall(name, schema, call.get("location"), "function", arguments))
         if name.startswith("pg_input_") and len(arguments) == 2:
             # The second argument names a type, like a cast.
@@ -540,6 +542,11 @@ def _read_text(argument: Node) -> str | None:
     type_ = cast["typeName"]
     plain = _split_name(type_["names"]) in _OF_LITERALS and not type_.keys() & {"typmods", "arrayBounds"}
     return _read_text(cast["arg"]) if plain else None
+
+
+def _read_projection(argument: Node) -> str | None:
+    """Return what stands for an integer, or the text of a literal, or None."""
+    return INTEGER if is_integer(argument) else _read_text(argument)
 
 
 def _number(argument: Node) -> str | None:

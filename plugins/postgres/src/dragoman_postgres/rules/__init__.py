@@ -12,6 +12,7 @@ from importlib.resources import files
 
 from dragoman import Form, Rules
 
+from dragoman_postgres.projections import INTEGER, PROJECTION
 from dragoman_postgres.rules.policy import fits, patterns, read_policy, read_substitutes
 from dragoman_postgres.searches import HEADLINE, MAKERS, NORMALIZERS
 
@@ -126,7 +127,12 @@ _STYLE = re.compile(
 )
 _FRACTION = re.compile(r"0?\.\d?[1-9]\d{0,20}|1(?:\.0*)?")
 _WORD = re.compile(r"[A-Za-z_]\w*")
+_SRID = re.compile(INTEGER)
+# Of a raster, the number of a projection has up to four arguments behind it.
+_TO_SRID: tuple[Form, ...] = tuple((None, _SRID, *(None,) * more) for more in range(5))
 _OF_POSTGIS: Mapping[str, tuple[Form, ...]] = {
+    "st_transform": (*_TO_SRID, (None, PROJECTION), (None, PROJECTION, PROJECTION), (None, PROJECTION, _SRID)),
+    "st_transformpipeline": ((None, PROJECTION), (None, PROJECTION, _SRID)),
     "st_buffer": ((None, None), (None, None, _FEW), (None, None, _STYLE)),
     "st_offsetcurve": ((None, None), (None, None, _STYLE)),
     "st_hausdorffdistance": ((None, None), (None, None, _FRACTION)),
@@ -180,6 +186,8 @@ def rules() -> Rules:
             "st_frechetdistance": "st_frechetdistance(geom1, geom2, 0.1)",
             "st_asgeojson": "st_asgeojson(geom, 9, 0)",
             "st_geohash": "st_geohash(geom, 9)",
+            "st_transform": "st_transform(geom, srid::integer), or st_transform(geom, 'EPSG:3857')",
+            "st_transformpipeline": "st_transformpipeline(geom, 'urn:ogc:def:coordinateOperation:EPSG::16031')",
         },
         refused_attributes=lists.refused | MAKERS | NORMALIZERS,
         operators=_anywhere(lists.operators, lists.extension_operators),
