@@ -30,6 +30,7 @@ from dragoman_postgres.spelling import quote
 
 _UNSUPPORTED = re.compile(r"unsupported startup parameter")
 _UNKNOWN = re.compile(r"unrecognized configuration parameter")
+_NOT_OURS = re.compile(r"permission denied to set parameter")
 _HOST = re.compile(r"(?:\[([^\]]*)\]|([^:\[\]]*))(?::(\d+))?")
 _FILES = ("sslrootcert", "sslcert", "sslkey", "sslcrl")
 _NO_ROOTS = "root certificate file"
@@ -47,6 +48,9 @@ _ROLE_S_PATH = "SELECT reset_val FROM pg_catalog.pg_settings WHERE name OPERATOR
 READ_ONLY = {"default_transaction_read_only": "on"}
 CHECK_INTERVAL = {"client_connection_check_interval": "500ms"}
 """Seconds in which a backend notices that nobody waits for it any more; for PostgreSQL 14 and later."""
+
+RASTERS = {"postgis.enable_outdb_rasters": "off"}
+"""A raster may name a file or an address that holds its pixels. A caller can write such a raster as a text."""
 
 WHOLE_TRANSACTION = {"transaction_timeout": "0"}
 """Of a server or role it would end our sessions, not only their statements; for PostgreSQL 17 and later."""
@@ -112,6 +116,7 @@ class Connector:
             administered.check_host(database)
         self.options = Options(**database.options)
         self._checks = True
+        self._may_close_rasters = not self.options.outdb_rasters
         self._may_end_transactions = False
         self._files = {name: _path(getattr(self.options, name), database.folder) for name in _FILES}
         if self.options.sslrootcert == "system":
@@ -258,7 +263,8 @@ class Connector:
     def _startup_settings(self) -> dict[str, str]:
         if self.pooled:
             return {}
-        settings = {**self.settings, **self._times, **(CHECK_INTERVAL if self._checks else {})}
+        rasters = RASTERS if self._may_close_rasters else {}
+        settings = {**self.settings, **self._times, **(CHECK_INTERVAL if self._checks else {}), **rasters}
         if self._follows_role:
             settings.pop("search_path", None)
         return {name: value for name, value in settings.items() if not (self._told_later and name in READ_ONLY)}
@@ -269,6 +275,8 @@ class Connector:
             self.pooled = True
         elif CHECK_INTERVAL.keys() <= startup.keys() and _UNKNOWN.search(message):
             self._checks = False
+        elif RASTERS.keys() <= startup.keys() and _NOT_OURS.search(message):
+            self._may_close_rasters = False
         else:
             return False
         return True

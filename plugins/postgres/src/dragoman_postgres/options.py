@@ -21,6 +21,7 @@ class Options:
     - `pgbouncer`: whether there is a pooler. None: find out.
     - `work_mem`: of each step of a query; by default the server's own.
     - `temp_file_limit`: the disk space that a query may use, if the role has no limit of its own and may set one.
+    - `outdb_rasters`: whether rasters of PostGIS may have their pixels outside the database.
     - `embedded`: the folder of the demo's server, which is started when it is needed.
     """
 
@@ -47,6 +48,7 @@ class Options:
     pgbouncer: bool | None = None
     work_mem: str | None = None
     temp_file_limit: str = "1GB"
+    outdb_rasters: bool = False
     embedded: str | None = None
 
     def __post_init__(self) -> None:

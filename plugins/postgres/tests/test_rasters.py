@@ -1,0 +1,74 @@
+"""Rasters of PostGIS read no file outside the database, whatever the server allows."""
+
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+import asyncpg
+import pytest
+from dragoman import DragomanError, Gateway, Secret
+from dragoman_postgres.testing import Server
+
+# A raster of 4 by 4 pixels that are in a file, as a caller writes it: PostGIS' binary format, in hexadecimal digits.
+HEAD = "0100000100000000000000F03F000000000000F0BF" + "00" * 32 + "E6100000" + "04000400" + "C40000"
+PICTURE = "ST_AsTIFF(ST_AddBand(ST_MakeEmptyRaster(4, 4, 0, 0, 1, -1, 0, 0, 4326), '8BUI'::text, 77, 0))"
+READING = ("SELECT ST_AsBinary('{}', true)", "SELECT ST_AsText(ST_Polygon('{}'))")
+ALLOWS = """
+ALTER DATABASE "{0}" SET postgis.enable_outdb_rasters = on;
+ALTER DATABASE "{0}" SET postgis.gdal_enabled_drivers = 'ENABLE_ALL';
+"""
+
+
+@pytest.fixture(scope="module")
+async def raster(server: Server, database_name: str) -> AsyncGenerator[str]:
+    """A raster whose pixels are in a file beside the server's data, in a database that allows it."""
+    connection = await asyncpg.connect(server.address(database_name))
+    if not await connection.fetchval(
+        "SELECT EXISTS (SELECT FROM pg_available_extensions WHERE name = 'postgis_raster')"
+    ):
+        await connection.close()
+        pytest.skip("this server has no rasters")
+    await connection.execute("CREATE EXTENSION postgis_raster CASCADE; SET postgis.gdal_enabled_drivers = 'ENABLE_ALL'")
+    file = f"{await connection.fetchval('SHOW data_directory')}/{database_name}.tif"
+    number = await connection.fetchval(f"SELECT lo_from_bytea(0, {PICTURE})")
+    await connection.execute(f"SELECT lo_export({number}, '{file}'); SELECT lo_unlink({number})")
+    await connection.execute(ALLOWS.format(database_name))
+    await connection.close()
+    yield HEAD + file.encode().hex() + "00"
+    Path(file).unlink(missing_ok=True)
+
+
+@pytest.fixture
+async def role(server: Server, database_name: str, raster: str) -> AsyncGenerator[str]:
+    """A role that may read."""
+    role = f"reader_{database_name}"
+    await server.run(f"CREATE ROLE {role} LOGIN PASSWORD 'x'", database_name)
+    yield role
+    await server.run(f"DROP ROLE {role}", database_name)
+
+
+async def test_a_raster_that_a_caller_writes_reads_no_file(server: Server, database_name: str, role: str, raster: str):
+    for login in ({}, {"user": role, "password": Secret("x")}):
+        async with Gateway.open([server.configure(database_name, **login)]) as gateway:
+            for query in READING:
+                with pytest.raises(DragomanError, match="Access to offline bands disabled"):
+                    await gateway.query(None, query.format(raster))
+
+
+async def test_rasters_outside_the_database_are_read_where_the_configuration_says_so(
+    server: Server, database_name: str, raster: str
+):
+    open_ = server.configure(database_name, options={"outdb_rasters": True})
+    async with Gateway.open([open_]) as gateway:
+        for query in READING:
+            assert (await gateway.query(None, query.format(raster))).rows
+
+
+async def test_a_role_that_may_not_switch_them_off_still_connects(
+    server: Server, database_name: str, role: str, raster: str
+):
+    """Where every session loads the library, the setting is the superuser's."""
+    loads = f'ALTER DATABASE "{database_name}" {{}} session_preload_libraries'
+    await server.run(loads.format("SET") + " = 'postgis_raster-3'")
+    async with Gateway.open([server.configure(database_name, user=role, password=Secret("x"))]) as gateway:
+        assert (await gateway.query(None, "SELECT 1")).rows
+    await server.run(loads.format("RESET"))
