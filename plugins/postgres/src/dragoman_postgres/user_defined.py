@@ -23,6 +23,8 @@ _SAFE_PATH = "SET LOCAL search_path = pg_catalog, pg_temp; SET LOCAL jit = off"
 # names.
 _SESSION = "SELECT pg_catalog.current_schemas(true), pg_catalog.getdatabaseencoding()"
 Types = frozenset[int]
+# Their functions are judged by hand. Some that only compute are called volatile.
+_MAPS = ("postgis", "postgis_raster")
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +116,7 @@ class Remembered(Validator):
         self._database = database
         self._seconds = min(database.catalog_ttl, MOST_SECONDS)
         self._policy = read_policy()
-        self._trusted = [*self._policy["extensions"]["names"].split(), "postgis"]
+        self._trusted = [*self._policy["extensions"]["names"].split(), *_MAPS]
         self._calling: tuple[Any, list[Any]] | None = None
         self._known: UserDefined | None = None
         self._until = 0.0
