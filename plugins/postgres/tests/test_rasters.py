@@ -5,7 +5,7 @@ from pathlib import Path
 
 import asyncpg
 import pytest
-from dragoman import DragomanError, Gateway, Secret
+from dragoman import DragomanError, Gateway, Secret, UnsafeSql
 from dragoman_postgres.testing import Server
 
 # A raster of 4 by 4 pixels that are in a file, as a caller writes it: PostGIS' binary format, in hexadecimal digits.
@@ -72,3 +72,23 @@ async def test_a_role_that_may_not_switch_them_off_still_connects(
     async with Gateway.open([server.configure(database_name, user=role, password=Secret("x"))]) as gateway:
         assert (await gateway.query(None, "SELECT 1")).rows
     await server.run(loads.format("RESET"))
+
+
+ACTING = (
+    "AddRasterConstraints('rasters', 'rast')",
+    "UpdateRasterSRID('rasters', 'rast', 4326)",
+    "ST_CreateOverview('rasters'::regclass, 'rast', 2)",
+    "AddGeometryColumn('rasters', 'shape', 4326, 'POINT', 2)",
+    "Populate_Geometry_Columns()",
+)
+
+
+@pytest.mark.usefixtures("raster")
+async def test_what_changes_tables_is_refused_behind_a_view_too(server: Server, database_name: str):
+    views = [f"CREATE VIEW acting_{place} AS SELECT {call} AS done" for place, call in enumerate(ACTING)]
+    await server.run("; ".join(["CREATE TABLE rasters (rast raster)", *views]), database_name)
+    async with Gateway.open([server.configure(database_name)]) as gateway:
+        for place in range(len(ACTING)):
+            with pytest.raises(UnsafeSql):
+                await gateway.query(None, f"SELECT * FROM acting_{place}")
+        assert (await gateway.query(None, "SELECT count(*) FROM rasters")).rows

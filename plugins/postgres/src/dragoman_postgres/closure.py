@@ -89,6 +89,9 @@ WITH RECURSIVE member AS (
     WHEN l.lanname = 'internal' AND p.prosrc ~ '^(multi)?range_constructor[0-3]$' THEN false
     WHEN m.objid IS NOT NULL
       THEN p.proname ~ '^(crosstab|connectby|xpath_table|dblink|isn_weak|set_limit)'
+        -- What PostGIS and its rasters change tables with.
+        OR p.proname ~ '^(_?(add|drop|update)_?(geometry|raster|overview)|populate_geometry|st_createoverview|lockrow)'
+        OR p.proname ~ '^(unlockrows|addauth|(en|dis)ablelongtrans|st_fromflatgeobuftotable|postgis_ext.*upgrade)'
         OR (NOT m.trusted AND p.provolatile = 'v')
     -- A function of standard SQL that reads a relation, or tells of objects, shows them to those who may not see them.
     ELSE p.prosecdef OR l.lanname <> 'sql' OR to_jsonb(p) ->> 'prosqlbody' IS NULL
