@@ -24,6 +24,7 @@ from dragoman import (
     TableNotFound,
     WriteDenied,
 )
+from dragoman.sqlalchemy import session
 from dragoman.sqlalchemy.failures import translate_errors
 from dragoman.sqlalchemy.parameters import bind
 from sqlalchemy.exc import OperationalError, ProgrammingError
@@ -284,6 +285,25 @@ async def idle() -> bool:
         if time.process_time() - before < 0.1:
             return True
     return False
+
+
+@pytest.mark.parametrize("missed", [1, 2, 3])
+async def test_an_interruption_that_the_database_misses_comes_again(executor, missed: int, monkeypatch):
+    """As it does one of a statement that it has received and not begun. Nothing else would end it here."""
+    monkeypatch.setattr(session, "GRACE", 1000.0)
+    interrupt, asked = executor.interrupt, 0
+
+    async def miss(connection) -> None:
+        nonlocal asked
+        asked += 1
+        if asked > missed:
+            await interrupt(connection)
+
+    executor.interrupt = miss
+    with pytest.raises(QueryTimeout):
+        await asyncio.wait_for(ask(executor, ENDLESS, timeout=0.1), SECONDS)
+    assert await idle()
+    assert asked == missed + 1
 
 
 async def test_a_place_is_free_only_when_what_cannot_be_interrupted_has_ended(shop: Path, lite):

@@ -80,8 +80,8 @@ class SQLAlchemyExecutor(Executor):
     async def interrupt(self, connection: Any) -> None:
         """End the statement that runs on the driver's own `connection`, as `Capability.CANCEL` promises.
 
-        Called while another thread waits for that statement. Asynchronous drivers are also cancelled as a task. Use
-        `beside` where the driver itself cannot interrupt.
+        Called while another thread waits for that statement, and again while that goes on. In the end, asynchronous
+        drivers are also cancelled as a task. Use `beside` where the driver itself cannot interrupt.
         """
         return
 

@@ -20,6 +20,11 @@ GRACE: Final = 3.0
 """Seconds that a driver gets to end a statement, or to take its connection back, before both are abandoned."""
 DRAINING: Final = 0.5
 """Seconds that a driver gets to read the unwanted rest of a result and to roll back, before it is interrupted."""
+AGAIN: Final = (0.05, 0.1, 0.2, 0.4)
+"""Seconds after which a driver is interrupted again, before its own task is cancelled.
+
+A server misses an interruption of a statement that it has received and not begun.
+"""
 _log = logging.getLogger(__name__)
 
 
@@ -82,10 +87,13 @@ class Session:
     async def _finish(self, job: asyncio.Future[Any], *, patience: float) -> None:
         """Wait until `job` has ended. Interrupt the driver once `patience` seconds have passed."""
         await asyncio.wait({job}, timeout=patience)
+        pauses = iter(AGAIN)
         while not job.done():
             await self._ask_driver()
-            self.lane.cancel(job)
-            await asyncio.wait({job}, timeout=GRACE)
+            pause = next(pauses, None)
+            if pause is None:
+                self.lane.cancel(job)
+            await asyncio.wait({job}, timeout=pause or GRACE)
         if not job.cancelled():
             job.exception()  # mark as retrieved: whoever waited for it got it
 
