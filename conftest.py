@@ -105,11 +105,11 @@ form of a statement under each kind of hiding, and the kit on Trino.
 """
 NEWEST = frozenset(
     f"plugins/postgres/tests/test_{name}.py"
-    for name in ("channels", "delegation", "encodings", "keywords", "names", "plantings")
+    for name in ("channels", "delegation", "encodings", "keywords", "names", "plantings", "roles", "visible")
 )
 """Modules of Postgres that are so long that CI runs them on the newest version alone."""
 TRINO = ("plugins/trino/", "tests/matrix/", "tests/differential/", "tests/fuzz/", "tests/routing/")
-"""Folders whose tests share a Trino server, and so a process."""
+"""Folders of tests. Those files of them that name Trino share its server, and so a process."""
 FIND_SOURCE = hints._find_source  # pyright: ignore[reportPrivateUsage]
 
 
@@ -191,7 +191,16 @@ class ByServer(LoadFileScheduling):
     """Gives a process whole files, for what a module's fixtures make, and all that needs Trino to one."""
 
     def _split_scope(self, nodeid: str) -> str:
-        return "trino" if nodeid.startswith(TRINO) else super()._split_scope(nodeid)
+        return "trino" if _may_need_trino(nodeid) else super()._split_scope(nodeid)
+
+
+def _may_need_trino(nodeid: str) -> bool:
+    return nodeid.startswith(TRINO) and "trino" in _text(nodeid.partition("::")[0])
+
+
+@cache
+def _text(file: str) -> str:
+    return (ROOT / file).read_text(encoding="utf-8").lower()
 
 
 def pytest_make_parametrize_id(val: object, argname: str) -> str | None:

@@ -262,7 +262,7 @@ async def check_trino(twins, seeds, maker: Maker = TRINO):
 @pytest.mark.full
 @pytest.mark.timeout(1_200)
 async def test_what_is_hidden_changes_no_answer_of_postgres(on_postgres):
-    assert await check_postgres(on_postgres, range(1_000, 3_000)) > 700
+    assert await check_postgres(on_postgres, range(1_000, 2_000)) > 350
 
 
 @pytest.mark.nightly
@@ -275,7 +275,7 @@ async def test_what_is_hidden_changes_no_answer_of_many_of_postgres(on_postgres)
 @pytest.mark.timeout(600)
 async def test_what_is_hidden_changes_no_plan_of_postgres(on_postgres):
     # Which rows that are seen a failing condition comes to is the plan's to decide.
-    planned, different = await plans(on_postgres, POSTGRES, range(700))
+    planned, different = await plans(on_postgres, POSTGRES, range(350))
     assert planned > 500
     assert not different, different
 
@@ -346,7 +346,7 @@ async def test_what_is_hidden_changes_no_answer_of_many_of_trino(on_trino, seeds
 @pytest.mark.full
 @pytest.mark.timeout(1_200)
 async def test_no_syntax_of_postgres_pries_into_what_is_hidden(on_postgres):
-    assert await check_postgres(on_postgres, range(1_000), PRYING) > 100
+    assert await check_postgres(on_postgres, range(500), PRYING) > 50
 
 
 @pytest.mark.full

@@ -109,5 +109,5 @@ def test_duckdb_reads_no_relation_that_its_dialect_takes_for_a_with_name() -> No
         lambda name: connection.execute(f'CREATE TABLE "{name}" (id INTEGER)'),
         lambda name: connection.execute(f'DROP TABLE "{name}"'),
         reads,
-        23,
+        41,
     )

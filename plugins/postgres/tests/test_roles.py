@@ -667,7 +667,7 @@ CREATE SCHEMA made;
 """
 
 
-@pytest.mark.parametrize("language", ["plpgsql", pytest.param("SQL", marks=pytest.mark.full), "standard SQL"])
+@pytest.mark.parametrize("language", ["plpgsql", pytest.param("SQL", marks=pytest.mark.nightly), "standard SQL"])
 @pytest.mark.parametrize("place", FORGED)
 async def test_no_filter_or_mask_means_what_users_made_of_a_name(server, place: str, language: str):
     if language == "standard SQL" and await version_of(server) < 140000:
