@@ -140,6 +140,13 @@ async def test_each_row_comes_once_where_chance_decides_the_order_of_broken_text
     assert answer.types[:2] == ["integer", "text"]
 
 
+@pytest.mark.parametrize("other", ["NULL", "7", "x'00ff'"])
+async def test_chance_decides_once_what_type_a_value_has(shared, shop, other):
+    answer = await shared.ask(shop, f"SELECT iif(random() > 0, 'text', {other}) FROM latin")
+    assert len({str(row) for row in answer.rows}) == 2
+    assert ["text"] in answer.rows
+
+
 async def test_a_view_in_which_chance_decides_fails_rather_than_to_answer_rows_twice(bench):
     broken = "UPDATE t SET word = CAST(x'66fc72' AS TEXT) WHERE id > 150"
     view = "CREATE VIEW shuffled AS SELECT * FROM t WHERE random() IS NOT NULL"

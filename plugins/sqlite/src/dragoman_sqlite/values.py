@@ -85,4 +85,7 @@ def rescue(sql: str, width: int, encoding: str) -> tuple[str, Callable[[Sequence
         pairs = zip(row[::2], row[1::2], strict=True)
         return [value.decode(encoding, errors) if text else value for text, value in pairs]
 
-    return f"WITH _q({', '.join(names)}) AS (\n{sql.rstrip(' ;')}\n) SELECT {', '.join(picked)} FROM _q", decode
+    # With an OFFSET, SQLite computes each value once. It would write an expression for each use of its column, and call
+    # random() for each.
+    once = f"SELECT * FROM (\n{sql.rstrip(' ;')}\n) LIMIT -1 OFFSET 0"
+    return f"WITH _q({', '.join(names)}) AS ({once}) SELECT {', '.join(picked)} FROM _q", decode
