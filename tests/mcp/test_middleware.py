@@ -225,6 +225,18 @@ async def test_idle_connections_make_room_only_where_there_is_no_other(serve_sta
         assert await idle[2].status() == 200
 
 
+@pytest.mark.parametrize("half", ["half of the headers", "a head with the token and no body", "half a body"])
+async def test_requests_that_do_not_end_on_admitted_connections_keep_nobody_out(serve_standin: Any, half: str) -> None:
+    async with serve_standin(TOKEN, connections=40) as (peer, url), Clients(url) as clients:
+        idle = await rest(clients, 20)  # all that one address may have
+        for client in idle:
+            await client.send(HALVES[half])
+        new = await clients.connect()
+        await new.send(GOOD)
+        assert await new.status() == 429, "it is heard, and told that its caller uses too many"
+        await peer.logged("makes room for new connections")
+
+
 async def rest(clients: Clients, number: int) -> list[Any]:
     """Return so many new connections of one caller, each answered and now idle."""
     idle = []

@@ -5,7 +5,7 @@ connection is wrapped. It has a deadline until its request's head is complete, a
 bound on what it sends after a request that was not answered yet, and a place among those that were not admitted yet. If
 these are too many, the oldest connection of the peer with most of them is dropped, so that a new client is always
 heard. An idle connection of a caller is dropped only where there is no other room: a proxy may be about to send the
-next request on it, of anybody.
+next request on it, of anybody. After these, requests that have not arrived make room, of callers with many connections.
 """
 
 from __future__ import annotations
@@ -96,6 +96,7 @@ class Connection(asyncio.Protocol):
         self._securing: asyncio.Task[None] | None = None
         self.peer = "unknown"
         self.caller: Hashable = None
+        self.is_served = False
         self._gone = False
         self._departure: Callable[[], None] | None = None
 
@@ -103,18 +104,21 @@ class Connection(asyncio.Protocol):
     def serving(self) -> Generator[None]:
         """Serve one request. Between requests the connection gets a deadline again as soon as it sends."""
         self._requests += 1
+        self.is_served = False
         self._received, self._deadline, self._allowance = 0, math.inf, 4 * self._limits.head_bytes
         try:
             yield
         finally:
             self._requests -= 1
+            self.is_served = self.is_served and self._requests > 0
 
     def let_in(self, caller: Hashable) -> bool:
         """Record that it sent a whole request of `caller`. While that is served, it is not dropped to make room.
 
         Return whether the request may be served: its caller does not use too many connections at the same time.
         """
-        return self._all.let_in(self, caller)
+        self.is_served = self._all.let_in(self, caller)
+        return self.is_served
 
     @property
     def is_idle(self) -> bool:
@@ -353,6 +357,7 @@ class Connections:
         self.limits = limits
         self.log = log
         self._most = min(limits.connections, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2)
+        self._share = max(self._most // 4, 1)
         self._open: set[Connection] = set()
         self._peers = Counter[str]()
         self._waiting: dict[str, dict[Connection, None]] = {}
@@ -372,10 +377,10 @@ class Connections:
         """Accept a connection. Return whether there was room, or room could be made."""
         half = self._most // 2
         if self._peers[new.peer] >= half:
-            room = self._drop_waiting(new.peer) or self._drop_idle(new.peer)
+            room = self._drop_waiting(new.peer) or self._drop_idle(new.peer) or self._drop_unserved(new.peer)
         elif len(self._open) >= self._most or sum(map(len, self._waiting.values())) >= half:
             crowd = max(self._waiting, key=lambda peer: len(self._waiting[peer]), default="")
-            room = self._drop_waiting(crowd) or self._drop_idle()
+            room = self._drop_waiting(crowd) or self._drop_idle() or self._drop_unserved()
         else:
             room = True
         if room:
@@ -395,6 +400,14 @@ class Connections:
         most = max(idle, key=len, default=list[Connection]())
         return _drop_oldest(most)
 
+    def _drop_unserved(self, peer: str | None = None) -> bool:
+        """Drop the oldest connection whose request has not arrived, of a caller that has more than its share.
+
+        It may have begun requests on all its idle connections, and they are not counted before they have arrived.
+        """
+        large = (own for own in self._callers.values() if len(own) > self._share)
+        return _drop_oldest(each for own in large for each in own if not each.is_served and peer in (None, each.peer))
+
     def let_in(self, connection: Connection, caller: Hashable) -> bool:
         """Count a connection as one of its caller, no longer as one that waits.
 
@@ -408,8 +421,7 @@ class Connections:
         connection.caller = caller
         own = self._callers.setdefault(caller, {})
         own[connection] = None
-        most = max(self._most // 4, 1)
-        return len(own) <= most or sum(not each.is_idle for each in own) <= most
+        return len(own) <= self._share or sum(not each.is_idle for each in own) <= self._share
 
     def of(self, caller: Hashable) -> Collection[Connection]:
         """Return the connections of a caller, the one that was used last at the end."""
