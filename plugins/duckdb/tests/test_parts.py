@@ -145,6 +145,62 @@ async def test_a_file_without_values_leaves_the_type_to_the_others(lake, order):
         assert [column.comment for table in snapshot.visible for column in table.columns] == [None, None]
 
 
+async def test_lists_without_values_leave_the_type_to_the_others(lake):
+    folder = lake.folder / "lake" / "t"
+    folder.mkdir()
+    for name, kind in (("a", pyarrow.list_(pyarrow.null())), ("b", pyarrow.list_(pyarrow.string()))):
+        values = pyarrow.array([[] if name == "a" else ["x"]], kind)
+        parquet.write_table(
+            pyarrow.table({"t": values, "s": pyarrow.array([{"u": values[0]}])}), folder / f"{name}.parquet"
+        )
+    async with Gateway.open([lake]) as gateway:
+        answer = await gateway.query(None, "SELECT t[1], len(t), s.u[1] FROM t ORDER BY 2")
+        assert answer.rows == [[None, 0, None], ["x", 1, "x"]]
+
+
+@pytest.mark.parametrize("order", [("a", "b"), ("b", "a")])
+async def test_whole_numbers_beside_floats_are_numbers_where_floats_hold_them(lake, order):
+    """As of programs that write whole numbers with gaps as floats."""
+    first, second = (lake.folder / "lake" / "t" / f"{name}.parquet" for name in order)
+    write(first, "SELECT * FROM (VALUES (7::BIGINT), (9007199254740992), (NULL)) AS t (v)")
+    write(second, "SELECT * FROM (VALUES (7.0::DOUBLE), (1.5), (NULL)) AS t (v)")
+    async with Gateway.open([lake]) as gateway:
+        answer = await gateway.query(None, "SELECT count(DISTINCT v), max(v), count(*) FILTER (v = 2) FROM t")
+        assert answer.rows == [[3, 9007199254740992.0, 0]]
+
+
+@pytest.mark.parametrize(
+    ("types", "value"),
+    [
+        (("BIGINT", "DOUBLE"), "7"),
+        (("BIGINT", "DOUBLE"), "1e18"),
+        (("BIGINT", "FLOAT"), "-3"),
+        (("DECIMAL(18,2)", "DOUBLE"), "1.5"),
+        (("DECIMAL(18,2)", "FLOAT"), "100"),
+        (("DECIMAL(38,0)", "DECIMAL(38,38)", "DOUBLE"), "0"),
+        (("DECIMAL(38,38)", "DOUBLE"), "-0.25"),
+        (("UBIGINT", "DOUBLE", "DECIMAL(9,3)"), "20"),
+    ],
+)
+async def test_equal_numbers_have_equal_texts(lake, types, value):
+    for number, type_ in enumerate(types):
+        rows = f"SELECT {value}::{type_} AS v"
+        if type_ == "BIGINT":
+            rows += " UNION ALL SELECT 9007199254740993 UNION ALL SELECT 9007199254740993"
+        write(lake.folder / "lake" / "t" / f"{number}.parquet", rows)
+    async with Gateway.open([lake]) as gateway:
+        answer = await gateway.query(None, "SELECT v FROM t GROUP BY v HAVING v <> '9007199254740993'")
+        assert len(answer.rows) == 1
+        assert answer.columns[0].type == "varchar"
+
+
+async def test_a_decimal_of_as_many_digits_as_a_bigint_is_answered(lake):
+    write(lake.folder / "lake" / "t" / "a.parquet", "SELECT 9500000000000000000::DECIMAL(19,0) AS v")
+    write(lake.folder / "lake" / "t" / "b.parquet", "SELECT 1::INTEGER AS v")
+    async with Gateway.open([lake]) as gateway:
+        assert (await gateway.query(None, "SELECT max(v) FROM t")).rows == [["9500000000000000000"]]
+
+
 async def test_a_file_that_comes_or_changes_changes_the_type_of_its_column(lake):
     folder = lake.folder / "lake" / "t"
     write(folder / "a.parquet", "SELECT 1::INTEGER AS v")

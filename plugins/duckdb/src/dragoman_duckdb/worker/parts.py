@@ -32,8 +32,10 @@ _DIGITS = {
 _DECIMAL = re.compile(r"DECIMAL\((\d+),(\d+)\)")
 _FLOATS = frozenset({"FLOAT", "DOUBLE"})
 _NARROW = frozenset({"TINYINT", "SMALLINT", "INTEGER", "UTINYINT", "USMALLINT", "UINTEGER"})
-_NOTHING = '"NULL"'
-"""The type of a column of a file in which Arrow found no value."""
+_NOTHING = re.compile(r'"NULL"(?=[],)[]|$)')
+"""The type of a column of a file, or of what is in its lists, in which Arrow found no value."""
+EXACT = 2**53
+"""Up to here a `DOUBLE` holds every whole number."""
 MOST_DIGITS = 38
 State = tuple[int, int, int] | None
 _KNOWN: dict[str, dict[str, tuple[State, str]]] = {}
@@ -105,7 +107,11 @@ def read_parts(connection: duckdb.DuckDBPyConnection, found: Found) -> Parts:
     alike = [(files, _describe(connection, files[0])) for files in _group_by_schema(connection, found)]
     hive = {part.partition("=")[0].lower() for part in Path(found.files[0]).parts if "=" in part}
     held = {name: _types_of(name, alike) for name, *_ in shown if name.lower() not in hive}
-    wide = {name: _widen(types - {_NOTHING}) for name, types in held.items() if len(types) > 1}
+    filled = {name: _leave_nothing_out(types) for name, types in held.items() if len(types) > 1}
+    wide = {
+        name: "DOUBLE" if _fits_double(connection, name, types, alike) else _widen(types)
+        for name, types in filled.items()
+    }
     if not wide:
         return Parts(whole)
     said = {name: type_ for name, type_, *_ in shown if name.lower() in hive}
@@ -114,7 +120,7 @@ def read_parts(connection: duckdb.DuckDBPyConnection, found: Found) -> Parts:
     for files, types in alike:
         groups[tuple(types.get(name.lower()) for name in columns)] += files
     selects = (_select(columns, said, dict(zip(columns, key, strict=True)), files) for key, files in groups.items())
-    texts = {name: sorted(held[name] - {_NOTHING}) for name, type_ in wide.items() if type_ == "VARCHAR"}
+    texts = {name: sorted(filled[name]) for name, type_ in wide.items() if type_ == "VARCHAR"}
     comments = {name: f"{' or '.join(types).lower()}, as exact text" for name, types in texts.items() if len(types) > 1}
     return Parts(" UNION ALL ".join(selects), comments)
 
@@ -169,6 +175,33 @@ def _types_of(name: str, alike: Iterable[tuple[object, Types]]) -> set[str]:
     return {types[name.lower()] for _, types in alike if name.lower() in types}
 
 
+def _leave_nothing_out(types: set[str]) -> set[str]:
+    """Return the types without those that another one holds because they say nothing: `"NULL"[]` beside `DATE[]`."""
+
+    def holds(other: str, type_: str) -> bool:
+        return re.fullmatch(".+".join(map(re.escape, _NOTHING.split(type_))), other) is not None
+
+    silent = {type_ for type_ in types if _NOTHING.search(type_)}
+    return types - {type_ for type_ in silent if any(holds(other, type_) for other in types - {type_})}
+
+
+def _fits_double(
+    connection: duckdb.DuckDBPyConnection, name: str, types: set[str], alike: Iterable[tuple[Iterable[str], Types]]
+) -> bool:
+    """Return whether a column has floats, and only whole numbers that a float holds, as the files' statistics say.
+
+    Programs that know no missing whole numbers write a file's column with gaps as floats.
+    """
+    if "BIGINT" not in types or not types & _FLOATS or not types <= _FLOATS | _NARROW | {"BIGINT"}:
+        return False
+    files = [path for paths, shown in alike if shown.get(name.lower()) == "BIGINT" for path in paths]
+    least, most = (f"TRY_CAST(stats_{end}_value AS HUGEINT) BETWEEN -{EXACT} AND {EXACT}" for end in ("min", "max"))
+    fits = f"SELECT bool_and(coalesce(stats_null_count = num_values OR ({least} AND {most}), false))"
+    of = f"FROM parquet_metadata({_text_of(files)}) WHERE lower(path_in_schema) = lower({quote_text(name)})"
+    (found,) = connection.execute(f"{fits} {of}").fetchall()
+    return found[0] is not False
+
+
 def _widen(types: set[str]) -> str:
     """Return a type that holds the values of all these types: `VARCHAR`, their exact text, if no other does."""
     if len(types) == 1:
@@ -181,7 +214,10 @@ def _widen(types: set[str]) -> str:
     whole, scale = (max((each[at] for each in numbers if each), default=0) for at in (0, 1))
     if None in numbers or whole + scale > MOST_DIGITS:
         return "VARCHAR"
-    return f"DECIMAL({whole + scale},{scale})" if scale else "HUGEINT" if whole > _DIGITS["BIGINT"] else "BIGINT"
+    if scale:
+        return f"DECIMAL({whole + scale},{scale})"
+    most = _DIGITS["BIGINT"]  # a decimal of as many digits may be larger
+    return "BIGINT" if whole < most or (whole == most and types <= _DIGITS.keys()) else "HUGEINT"
 
 
 def _digits(type_: str) -> tuple[int, int] | None:
@@ -199,6 +235,8 @@ def _select(
 
     def write(name: str) -> str:
         value = quote_name(name) if types[name] or name in hive else "NULL"
+        if columns[name] == "VARCHAR":
+            value = _write_number(value, types[name] or "")
         return (
             f"CAST({value} AS {columns[name]}) AS {quote_name(name)}"
             if columns[name]
@@ -207,3 +245,15 @@ def _select(
 
     options = "hive_partitioning = true, hive_types_autocast = false"
     return f"SELECT {', '.join(map(write, columns))} FROM read_parquet({_text_of(files)}, {options})"
+
+
+def _write_number(value: str, type_: str) -> str:
+    """Return an expression of a number of which equal numbers of other types have the same text: `1` for 1.0."""
+    if type_ in _FLOATS:
+        whole = f"{value} = trunc({value}) AND abs({value}) < 1e38"
+        return f"CASE WHEN {whole} THEN CAST(CAST({value} AS HUGEINT) AS VARCHAR) ELSE CAST({value} AS VARCHAR) END"
+    decimal = _DECIMAL.fullmatch(type_)
+    if not decimal or decimal[2] == "0":
+        return value
+    # DuckDB writes one without digits before the point as .5
+    return rf"regexp_replace(rtrim(rtrim(CAST({value} AS VARCHAR), '0'), '.'), '^(-?)(\.|$)', '\10\2')"
