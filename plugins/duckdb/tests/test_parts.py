@@ -130,6 +130,14 @@ async def test_columns_of_the_path_keep_their_type_beside_mixed_ones(lake):
         assert answer.columns[1].type == "date"
 
 
+async def test_the_name_of_a_file_is_no_part_of_its_path(lake):
+    folder = lake.folder / "lake" / "events"
+    write(folder / "k=1.parquet", "SELECT 2::INTEGER AS k")
+    write(folder / "k=2.parquet", "SELECT 1.5::DOUBLE AS k")
+    async with Gateway.open([lake]) as gateway:
+        assert (await gateway.query(None, "SELECT k FROM events ORDER BY k")).rows == [[1.5], [2.0]]
+
+
 @pytest.mark.parametrize("order", [("a", "b"), ("b", "a")])
 async def test_a_file_without_values_leaves_the_type_to_the_others(lake, order):
     folder = lake.folder / "lake" / "t"

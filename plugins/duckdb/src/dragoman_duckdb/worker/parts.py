@@ -105,7 +105,7 @@ def read_parts(connection: duckdb.DuckDBPyConnection, found: Found) -> Parts:
     whole = f"SELECT * FROM read_parquet({found.source}, hive_partitioning = true)"
     shown = connection.execute(f"DESCRIBE {whole}").fetchall()
     alike = [(files, _describe(connection, files[0])) for files in _group_by_schema(connection, found)]
-    hive = {part.partition("=")[0].lower() for part in Path(found.files[0]).parts if "=" in part}
+    hive = {part.partition("=")[0].lower() for part in Path(found.files[0]).parent.parts if "=" in part}
     held = {name: _types_of(name, alike) for name, *_ in shown if name.lower() not in hive}
     filled = {name: _leave_nothing_out(types) for name, types in held.items() if len(types) > 1}
     wide = {
