@@ -7,6 +7,7 @@ import duckdb
 import pyarrow
 import pytest
 from dragoman import Database, Gateway
+from dragoman_duckdb.writing import quote_text
 from pyarrow import parquet
 
 
@@ -50,10 +51,6 @@ def write(path, select) -> None:
     duckdb.sql(f"COPY ({select}) TO '{path}' (FORMAT parquet)")
 
 
-def quoted(text) -> str:
-    return "'" + text.replace("'", "''") + "'"
-
-
 def means(answered, value) -> bool:
     """Whether an answered value means the one of its file: of its text, or of its number."""
     try:
@@ -64,7 +61,7 @@ def means(answered, value) -> bool:
 
 def written(value, type_) -> str:
     """Return a value as DuckDB writes it when it reads the type from a file."""
-    kept = f"CAST({quoted(value)} AS {type_})"
+    kept = f"CAST({quote_text(value)} AS {type_})"
     plain = f"CAST({kept} AS DOUBLE)" if type_ == "FLOAT" else kept
     return duckdb.execute(f"SELECT CAST({plain} AS VARCHAR)").fetchall()[0][0]
 
@@ -85,7 +82,7 @@ async def test_every_value_keeps_its_meaning_whatever_types_the_files_have(lake,
             part = f"part={number}" if seed else "."
             write(
                 lake.folder / "lake" / name / part / f"{number}.parquet",
-                f"SELECT {number} AS id, CAST({quoted(VALUES[type_])} AS {type_}) AS v",
+                f"SELECT {number} AS id, CAST({quote_text(VALUES[type_])} AS {type_}) AS v",
             )
     async with Gateway.open([lake]) as gateway:
         for name, types in tables.items():

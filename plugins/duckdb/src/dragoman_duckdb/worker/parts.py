@@ -237,11 +237,8 @@ def _select(
         value = quote_name(name) if types[name] or name in hive else "NULL"
         if columns[name] == "VARCHAR":
             value = _write_number(value, types[name] or "")
-        return (
-            f"CAST({value} AS {columns[name]}) AS {quote_name(name)}"
-            if columns[name]
-            else f"{value} AS {quote_name(name)}"
-        )
+        shown = f"CAST({value} AS {columns[name]})" if columns[name] else value
+        return f"{shown} AS {quote_name(name)}"
 
     options = "hive_partitioning = true, hive_types_autocast = false"
     return f"SELECT {', '.join(map(write, columns))} FROM read_parquet({_text_of(files)}, {options})"
