@@ -108,16 +108,16 @@ def busy(root: int) -> bool:
     return any(state.startswith("R") for state in descendants(root).values())
 
 
-async def until(condition: Callable[[], bool], seconds: float) -> None:
+async def until(condition: Callable[[], bool]) -> None:
     """Wait for what can only be seen from outside."""
-    async with asyncio.timeout(seconds):
+    async with asyncio.timeout(PATIENCE):
         while not condition():
             await asyncio.sleep(0.01)
 
 
-async def idle(root: int, seconds: float = PATIENCE) -> None:
+async def idle(root: int) -> None:
     """Wait until nothing below `root` computes; a process that does is running whenever one looks."""
-    await until(lambda: not any(busy(root) for _ in range(3)), seconds)
+    await until(lambda: not any(busy(root) for _ in range(3)))
 
 
 def call(request_id: int, tool: str, **arguments: Any) -> dict[str, Any]:
@@ -139,7 +139,7 @@ async def test_a_cancelled_query_ends_in_the_database(serve: Serve, modern: bool
         endless["params"] |= envelope
         count["params"] |= envelope
         await peer.send(endless)
-        await until(lambda: busy(peer.process.pid), PATIENCE)
+        await until(lambda: busy(peer.process.pid))
         await peer.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1} | envelope})
         await peer.logged("CANCELLED")
         await idle(peer.process.pid)
@@ -159,7 +159,7 @@ async def test_a_query_past_its_deadline_ends_in_the_database(stdio: Any) -> Non
 async def test_no_process_is_left_after_the_end(stdio: Any, queries: int, end: Any) -> None:
     assert rows(await stdio.call(9, "execute_query", sql=COUNT)) == [[3]]
     await stdio.send(*(call(number, "execute_query", sql=ENDLESS) for number in range(queries)))
-    await until(lambda: busy(stdio.process.pid) == bool(queries), PATIENCE)
+    await until(lambda: busy(stdio.process.pid) == bool(queries))
     below = descendants(stdio.process.pid)
     if end == "EOF":
         stdio.close_stdin()
@@ -167,15 +167,15 @@ async def test_no_process_is_left_after_the_end(stdio: Any, queries: int, end: A
         stdio.process.send_signal(end)
     async with asyncio.timeout(30):
         assert await stdio.process.wait() == 0
-        await until(lambda: not below.keys() & alive(), PATIENCE)
+        await until(lambda: not below.keys() & alive())
 
 
 async def test_workers_die_with_a_server_that_is_killed(stdio: Any) -> None:
     await stdio.send(call(1, "execute_query", sql=ENDLESS))
-    await until(lambda: busy(stdio.process.pid), PATIENCE)
+    await until(lambda: busy(stdio.process.pid))
     below = descendants(stdio.process.pid)
     stdio.process.send_signal(signal.SIGKILL)
-    await until(lambda: not below.keys() & alive(), PATIENCE)
+    await until(lambda: not below.keys() & alive())
 
 
 @pytest.mark.parametrize("version", ["2025-11-25", "2026-07-28"])
@@ -188,7 +188,7 @@ async def test_a_closed_connection_ends_the_query(http: tuple[Any, str], version
         message["params"]["_meta"] = MODERN
     async with httpx2.AsyncClient() as client:
         asked = asyncio.create_task(client.post(url, headers=headers, json=message, timeout=60))
-        await until(lambda: busy(peer.process.pid), PATIENCE)
+        await until(lambda: busy(peer.process.pid))
         asked.cancel()
         await peer.logged("CANCELLED")
     await idle(peer.process.pid)
@@ -199,11 +199,11 @@ async def test_stopping_http_ends_queries_and_workers(http: tuple[Any, str]) -> 
     async with httpx2.AsyncClient() as client:
         message = call(1, "execute_query", sql=ENDLESS)
         asked = asyncio.create_task(client.post(url, headers=HEADERS, json=message, timeout=60))
-        await until(lambda: busy(peer.process.pid), PATIENCE)
+        await until(lambda: busy(peer.process.pid))
         below = descendants(peer.process.pid)
         peer.process.send_signal(signal.SIGTERM)
         assert await peer.ended(30) == 0
-        await until(lambda: not below.keys() & alive(), PATIENCE)
+        await until(lambda: not below.keys() & alive())
         assert "QUERY_CANCELLED" in (await asked).text
 
 
@@ -230,7 +230,7 @@ async def test_a_hundred_calls_at_once_are_all_answered(stdio: Any) -> None:
 
 async def test_a_query_goes_on_while_another_is_cancelled(stdio: Any) -> None:
     await stdio.send(call(1, "execute_query", sql=ENDLESS))
-    await until(lambda: busy(stdio.process.pid), PATIENCE)
+    await until(lambda: busy(stdio.process.pid))
     assert rows(await stdio.call(2, "execute_query", sql=COUNT)) == [[3]]
     await stdio.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}})
     await stdio.logged("CANCELLED")
