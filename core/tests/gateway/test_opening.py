@@ -4,12 +4,15 @@ import asyncio
 import logging
 import os
 import signal
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from dragoman import ConfigurationError, ConnectionFailed, Database, DialectError, Gateway, QueryTimeout, ResultTooLarge
 from dragoman.config import Configuration
 from dragoman.config.roles import Grant, Role
+from dragoman.gateway.confining import Confiner
+from dragoman.sql import Statement
 
 
 @pytest.fixture
@@ -162,6 +165,21 @@ async def test_a_call_s_own_timeout_counts_while_the_catalog_is_read(install, mo
     async with asyncio.timeout(60), Gateway.open(settings) as gateway:
         with pytest.raises(QueryTimeout, match=r"^Within 0\.01 seconds it was not known what the query reads"):
             await gateway.query("x", "SELECT 1 FROM things", timeout=0.01)
+
+
+async def test_a_call_s_timeout_counts_while_its_statement_is_confined(shop: Database, monkeypatch: pytest.MonkeyPatch):
+    async def hang(self: Confiner, statement: Statement) -> None:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(Confiner, "confine", hang)
+    own = Grant(database="shop", tables=("*",), masks={"*.name": "hash"})
+    settings = Configuration(
+        databases={"shop": replace(shop, timeout=600)},
+        roles={"all": Role(name="all", principals=frozenset({"*"}), grants=(own,))},
+    )
+    async with asyncio.timeout(60), Gateway.open(settings) as gateway:
+        with pytest.raises(QueryTimeout, match=r"^Within 0\.01 seconds it was not known what the query reads"):
+            await gateway.query("shop", "SELECT 1 FROM customers", timeout=0.01)
 
 
 async def test_an_error_does_not_wait_for_a_catalog_that_hangs(install, monkeypatch: pytest.MonkeyPatch):

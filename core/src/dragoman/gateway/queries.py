@@ -109,7 +109,7 @@ class Query:
             written = sql
             sql, params, told = await opened.translate(sql, params, from_dialect)
             translated, notices = sql if sql != written else None, notices + told
-        since = time.monotonic()
+        judging = time.monotonic()
         try:
             statement = await within(limits.timeout, opened.judge.judge(sql, tool, principal), _too_late_to_judge)
         except DragomanError as error:
@@ -127,10 +127,13 @@ class Query:
             reads=statement.judged_relations,
             types=statement.judged_types if opened.places.narrowed else None,
         )
-        since = since if opened.places.narrowed else time.monotonic()
+        since = judging if opened.places.narrowed else time.monotonic()
         confined = None
         if opened.confiner is not None:
-            confined = await opened.confiner.confine(statement)
+            left = max(0.0, limits.timeout - (time.monotonic() - judging))
+            confined = await within(
+                left, opened.confiner.confine(statement), lambda _: _too_late_to_judge(limits.timeout)
+            )
             request = confined.request(request) if confined else request
         query = cls(opened, statement, request, notices, tuple(params), translated, confined, tool, since)
         if translated is not None:
