@@ -42,7 +42,7 @@ ROLES = """
 principals = ["*"]
 [[roles.counted.grants]]
 database = "shop"
-tables = ["main.*"]
+tables = ["main.orders"]
 [roles.counted.limits]
 calls_per_minute = 5
 """
@@ -312,7 +312,7 @@ async def test_an_answer_whose_worker_ends_in_its_middle_is_cut_and_told_in_one_
     ("server", "rest", "said"),
     [
         ("max_concurrent = 3", "", "the configuration was not applied: server.max_concurrent cannot change"),
-        ("", ROLES.replace("main.*", "main.nothing"), "worker 0 did not take the configuration"),
+        ("", ROLES.replace("main.orders", "main.nothing"), "worker 0 did not take the configuration"),
     ],
 )
 async def test_a_wrong_configuration_changes_nothing_in_any_worker(
@@ -446,10 +446,39 @@ async def test_a_worker_that_hangs_keeps_no_new_configuration_and_no_caller_wait
         assert not [line for line in peer.log if f"worker {1 - hung} does not answer" in line]
 
 
+@pytest.mark.parametrize("ended", [0, 1])
+async def test_a_worker_that_cannot_start_again_keeps_no_caller_waiting(serve: Serve, tmp_path: Path, ended: int):
+    knowledge = tmp_path / "shop.md"
+    knowledge.write_text("Orders are never deleted.")
+    async with serve(tmp_path, rest=f'knowledge.files = ["shop.md"]{ROLES}') as (peer, url, workers):
+        knowledge.unlink()
+        os.kill(workers[ended], signal.SIGKILL)
+        await peer.logged(rf"worker {ended} ended \(exit status 2\)")
+        answers = [await post(url, "tools/call", name="list_databases", arguments={}) for _ in range(4)]
+        assert {answer.status_code for answer in answers} <= {200, 503}
+
+
+async def test_a_worker_starts_again_where_a_role_names_what_is_gone_and_closes_that_database(
+    serve: Serve, tmp_path: Path
+):
+    more = '[[roles.counted.grants]]\ndatabase = "more"\ntables = ["*"]\n'
+    rest = ROLES.replace("calls_per_minute = 5", "calls_per_minute = 500") + more + MORE
+    async with serve(tmp_path, rest=rest) as (peer, url, workers):
+        with sqlite3.connect(tmp_path / "shop.db") as connection:
+            connection.execute("ALTER TABLE orders RENAME TO sales")
+        for index, worker in enumerate(workers):
+            os.kill(worker, signal.SIGKILL)
+            await peer.logged(rf"worker {index} serves, process (?!{worker}\b)")
+        assert (await call(url, "list_tables", database="more"))["tables"] == {"main": ["sales"]}
+        answer = await call(url, "list_tables", database="shop")
+        assert answer["error"]["code"] == "PERMISSION_DENIED"
+        await peer.logged("the database shop is closed: roles.counted.grants")
+
+
 @pytest.mark.full
 async def test_a_wrong_configuration_that_comes_while_no_worker_serves_changes_nothing(serve: Serve, tmp_path: Path):
     async with serve(tmp_path) as (peer, url, workers):
-        write(tmp_path, rest=ROLES.replace("main.*", "main.missing"))
+        write(tmp_path, rest=ROLES.replace("main.orders", "main.missing"))
         for worker in workers:
             os.kill(worker, signal.SIGKILL)
         peer.process.send_signal(signal.SIGHUP)
@@ -502,7 +531,7 @@ async def test_a_worker_that_hangs_does_not_keep_the_server_from_ending(serve: S
 
 
 async def test_what_stops_a_worker_at_the_start_is_told_once_and_ends_the_server(run: Any, tmp_path: Path):
-    file = write(tmp_path, rest=ROLES.replace("main.*", "main.missing"))
+    file = write(tmp_path, rest=ROLES.replace("main.orders", "main.missing"))
     async with run(sys.executable, "-m", "dragoman", "serve", "--config", str(file)) as peer:
         assert await peer.ended(60) == 2
         assert sum("missing" in line for line in peer.log) == 1

@@ -129,22 +129,26 @@ class Gateway:
 
     @classmethod
     @asynccontextmanager
-    async def open(cls, source: Source = None) -> AsyncGenerator[Gateway]:
+    async def open(cls, source: Source = None, *, again: bool = False) -> AsyncGenerator[Gateway]:
         """Open the databases of a configuration, of a file, or the given ones; None: of the usual configuration.
 
         Nothing connects before its first use, unless there are roles, which must match the contents of the databases.
         Raises `ConfigurationError`, and `DialectError` for a broken policy.
+
+        `again`: in place of a process that ended. Databases that roles have stopped to match are closed, and the
+        others are served.
         """
-        async with cls(_configuration(source), Plugins.discover()).run() as gateway:
+        async with cls(_configuration(source), Plugins.discover()).run(again=again) as gateway:
             yield gateway
 
     @asynccontextmanager
-    async def run(self) -> AsyncGenerator[Gateway]:
+    async def run(self, *, again: bool = False) -> AsyncGenerator[Gateway]:
         """Keep the gateway open inside the block, as `open` does."""
         self._check()
         try:
             await self._recorder.open()
-            await self._check_roles()
+            if not again:
+                await self._check_roles()
             yield self
         finally:
             # Parts that do not end are abandoned after `CLEANUP` seconds each.

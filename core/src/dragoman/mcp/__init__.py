@@ -70,7 +70,11 @@ def _run_workers(configuration: Configuration, hot: bool, reread: Reread | None)
     forked = prefork(configuration, reread, listening(configuration.server))
     if forked is not None:
         worker, taken = forked
-        _run(serve(taken, hot=hot, reread=reread, worker=worker), hot)
+        try:
+            _run(serve(taken, hot=hot, reread=reread, worker=worker), hot)
+        except BaseException:
+            worker.turn_away()
+            raise
 
 
 def _handshake(configuration: Configuration, principal: Principal) -> Any:
@@ -155,7 +159,7 @@ async def serve(
     # of exported files, which another worker is asked for, are as good as a token.
     for chatty in ("mcp", "httpx2", "httpcore2"):
         logging.getLogger(chatty).setLevel(logging.WARNING)
-    async with Gateway.open(configuration) as gateway:
+    async with Gateway.open(configuration, again=worker is not None and worker.again) as gateway:
         await gateway.kept.adopt(lambda owner: worker is None or home_of(owner) % len(worker.doors) == worker.index)
         toolbox = Toolbox(gateway, profile=settings.tools, result_format=settings.result_format, reread=reread)
         with reload_with_others(toolbox, worker) if worker else reload_on_signal(toolbox, reread):

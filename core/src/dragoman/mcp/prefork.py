@@ -70,6 +70,7 @@ class Worker:
     - `listener`: the socket from which all of them accept.
     - `doors`: a listening Unix socket for each worker, by which the others reach it; `folder` has their names.
     - `channel`: to the first process.
+    - `again`: others have served before it.
     """
 
     index: int
@@ -77,6 +78,7 @@ class Worker:
     doors: Sequence[socket.socket]
     folder: Path
     channel: socket.socket
+    again: bool = False
 
     def path(self, index: int) -> str:
         """Return the path of a worker's own socket."""
@@ -85,6 +87,14 @@ class Worker:
     def up(self) -> None:
         """Report that it serves."""
         self._say(_UP)
+
+    def turn_away(self) -> None:
+        """Close the connections of other workers that wait for this one, which cannot start."""
+        door = self.doors[self.index]
+        door.setblocking(False)
+        with suppress(OSError):
+            while True:
+                door.accept()[0].close()
 
     def announce_change(self) -> None:
         """Report that the configuration may have changed. All workers then apply it."""
@@ -274,7 +284,14 @@ class _First:
         # A terminal's Ctrl-C is for the first process, which ends the workers in order.
         os.setpgid(0, 0)
         theirs.setblocking(False)
-        return Worker(index=index, listener=self._listener, doors=self._doors, folder=self._folder, channel=theirs)
+        return Worker(
+            index=index,
+            listener=self._listener,
+            doors=self._doors,
+            folder=self._folder,
+            channel=theirs,
+            again=self._serves,
+        )
 
     def _wait(self) -> None:
         """Wait for signals, for messages of workers, and for the next time to act; handle them."""
