@@ -78,3 +78,19 @@ def test_an_integral_float_is_an_integer():
 
 def test_no_arguments_are_an_empty_object():
     assert check(None, ()) == {}
+
+
+@pytest.mark.parametrize("empty", [None, "", []])
+def test_an_optional_text_or_list_that_is_empty_is_as_if_left_out(empty):
+    given = {"table_name": "x", "detail": empty, "columns": empty}
+    assert check(given, DECLARED) == check({"table_name": "x"}, DECLARED)
+
+
+@pytest.mark.parametrize("argument", ["limit", "randomize"])
+def test_what_is_no_text_and_no_list_may_not_be_empty(argument):
+    with pytest.raises(ParameterError, match=argument):
+        check({"table_name": "x", argument: ""}, DECLARED)
+
+
+def test_an_empty_text_takes_away_what_is_set_where_it_may():
+    assert check({"note": ""}, [Argument(name="note", default="before", clears=True)]) == {"note": ""}

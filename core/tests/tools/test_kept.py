@@ -83,7 +83,7 @@ async def test_a_deadline_that_strikes_while_rows_come_keeps_what_came(database,
     assert kept["kept"]["rows"] == kept["total_rows"] > 2
 
 
-@pytest.mark.parametrize("name", ["../x", "", "a b", "x" * 64, "a;b", "/etc/passwd", "1"])
+@pytest.mark.parametrize("name", ["../x", "a b", "x" * 64, "a;b", "/etc/passwd", "1"])
 async def test_a_name_is_a_plain_word(keeping, fail, name):
     assert (await fail(keeping, "execute_query", {"sql": MANY, "keep": name}))["code"] == "PARAMETER_ERROR"
 

@@ -2,11 +2,16 @@
 
 import asyncio
 import json
+from typing import Any
 
 import pytest
 from dragoman import Database, Gateway
 from dragoman.config import Configuration
 from dragoman.tools import Toolbox, UnknownTool
+from dragoman.tools.answer import Answer
+from dragoman.tools.knowledge import SPECS as KNOWLEDGE
+from dragoman.tools.results import SPECS as RESULTS
+from dragoman.tools.standard import SPECS as STANDARD
 from dragoman.tools.toolbox import HANDLERS
 
 COMPACT_ORDERS = [
@@ -347,3 +352,35 @@ async def test_the_default_database_is_named_in_the_answer(database, scripts, as
         assert (await ask(toolbox, "execute_query", sql="SELECT 1"))["database"] == "crm"
         assert "database" not in await ask(toolbox, "list_tables", database="shop")
         assert all("database" not in tool.input_schema.get("required", ()) for tool in toolbox.tools)
+
+
+REQUIRED = {
+    "describe_table": {"table_name": "orders"},
+    "execute_query": {"sql": "SELECT count(*) FROM orders"},
+    "explain_query": {"sql": "SELECT count(*) FROM orders"},
+    "export_result": {"sql": "SELECT count(*) FROM orders"},
+    "find_join_path": {"from_table": "orders", "to_table": "users"},
+    "get_foreign_keys": {"table_name": "orders"},
+    "get_row": {"table_name": "users", "key": 1},
+    "get_sample_rows": {"table_name": "users"},
+}
+
+
+@pytest.mark.parametrize("name", [spec.name for spec in (*STANDARD, *KNOWLEDGE, *RESULTS)])
+async def test_a_client_that_sends_every_text_and_list_empty_gets_the_same_answer(
+    database, open_toolbox, scripts, name
+):
+    spec = next(spec for spec in (*STANDARD, *KNOWLEDGE, *RESULTS) if spec.name == name)
+    given = REQUIRED.get(name, {})
+    optional = [each for each in spec.all_arguments if not each.required]
+    texts = {each.name: "" for each in optional if each.type in ("string", "string or strings")}
+    lists = {each.name: [] for each in optional if each.type in ("strings", "values")}
+    async with open_toolbox(database("shop", scripts["shop"]), profile="full") as toolbox:
+        plain, empty = await toolbox.call(name, given), await toolbox.call(name, {**texts, **lists, **given})
+    assert _steady(empty) == _steady(plain)
+
+
+def _steady(answer: Answer) -> Any:
+    """An answer without the names of files, which differ from call to call."""
+    text = json.loads(answer.text)
+    return {key: value for key, value in text.items() if key not in ("file", "url", "expires")}

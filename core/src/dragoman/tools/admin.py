@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from dragoman.config import Configuration
 
 _SETTINGS = (
-    text("description"),
-    Argument(name="schemas", type="strings"),
+    Argument(name="description", clears=True),
+    Argument(name="schemas", type="strings", clears=True),
     count("max_rows", None),
     count("timeout", None),
-    Argument(name="roles", type="strings"),
+    Argument(name="roles", type="strings", clears=True),
 )
 _ANSWER = {"name": "string", "status": "string", "error": "string"}
 SPECS = (

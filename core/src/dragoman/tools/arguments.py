@@ -23,6 +23,8 @@ _SCHEMAS: dict[TypeName, dict[str, Any]] = {
     "object": {"type": "object"},
     "key": {"anyOf": [{"type": "string"}, {"type": "number"}, {"type": "object"}]},
 }
+_TEXTS: frozenset[TypeName] = frozenset(("string", "strings", "string or strings"))
+_EMPTY: tuple[object, ...] = ("", [])
 _WORDS: dict[TypeName, str] = {
     "string": "a string",
     "integer": "an integer",
@@ -42,11 +44,14 @@ MAX_LENGTH = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Argument:
-    """An argument of a tool. `default` is used if it is not given; an optional argument may be null.
+    """An argument of a tool. `default` is used if it is not given.
+
+    Some clients send every argument, so an optional one may be null, and an optional text or list may be empty.
 
     - `longest`: the most characters of a text, or of each text in a list. None where the gateway checks it itself.
     - `shape`: the JSON Schema of a `value`, which its handler checks.
     - `beside`: a tool without which the argument is not shown. It is accepted all the same.
+    - `clears`: an empty text or list takes away what is set.
     """
 
     name: str
@@ -59,6 +64,12 @@ class Argument:
     longest: int | None = MAX_LENGTH
     shape: Mapping[str, Any] | None = None
     beside: str = ""
+    clears: bool = False
+
+    @property
+    def takes_empty_as_absent(self) -> bool:
+        """Whether an empty text or list is the same as nothing."""
+        return self.type in _TEXTS and not (self.required or self.clears)
 
     @property
     def schema(self) -> dict[str, Any]:
@@ -90,7 +101,7 @@ def check(given: Any, declared: Sequence[Argument]) -> dict[str, Any]:
     filled: dict[str, Any] = {}
     for name, argument in by_name.items():
         value = get(name)  # pyright: ignore[reportUnknownVariableType]
-        if value is not None:
+        if value is not None and not (value in _EMPTY and argument.takes_empty_as_absent):
             filled[name] = _CHECKS[argument.type](argument, value)
         elif argument.required:
             raise _missing(argument)

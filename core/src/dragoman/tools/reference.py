@@ -20,8 +20,9 @@ Made from the code by `python -m dragoman.tools.reference`; a test compares the 
 
 Every tool that asks one database takes `database`. It may be left out when one database is configured or
 `default_database` is set; the answer then says which one answered, if there are several. Table names are written as
-in SQL: plain, quoted or dotted, or exactly as they are stored. Optional arguments may be null. Tools only read
-databases. `save_query` and `export_result` write files of the gateway, and the tools of `admin` change its
+in SQL: plain, quoted or dotted, or exactly as they are stored. Some clients send every argument, so an optional one
+that is null, or an empty text or list, is as if left out; in `admin`, an empty one takes away what is set. Tools only
+read databases. `save_query` and `export_result` write files of the gateway, and the tools of `admin` change its
 configuration.
 
 Every argument has a bound. A text has at most 1,000 characters, a `name_pattern` 250, a list 1,000 items, SQL 64
