@@ -131,11 +131,11 @@ class Server:
         return (await self.ask(who, tool, **arguments)).get("error", {}).get("code", "")
 
     async def keep(self, who: str, name: str, rows: int) -> dict[str, Any]:
-        """Keep rows of one's own, and remember what was told."""
-        self.told.pop((who, name), None)  # a name that is kept again ends the older result
+        """Keep rows of one's own, and remember what was told. Names are the same in any case."""
+        self.told.pop((who, name.lower()), None)  # a name that is kept again ends the older result
         answer = await self.ask(who, "execute_query", sql=ROWS.format(who=who, rows=rows), keep=name, limit=1)
         if answer.get("status") == "complete":
-            self.told[who, name] = answer["total_rows"]
+            self.told[who, name.lower()] = answer["total_rows"]
         return answer
 
     async def check(self, who: str, name: str) -> None:
@@ -260,14 +260,14 @@ class Attacks:
             self.server.ask(who, "export_result", result=name),
             self.server.ask(who, "drop_result", result=name),
         )
-        self.server.told.pop((who, name), None)
+        self.server.told.pop((who, name.lower()), None)
         page: dict[str, Any] = {"status": "running"}
         while page.get("status") == "running":  # what a busy machine does not keep soon
             page = await self.server.ask(who, "get_result", result=name)
         if "error" not in page:
             assert page["status"] == "complete"
             assert page["total_rows"] in rows
-            self.server.told[who, name] = page["total_rows"]
+            self.server.told[who, name.lower()] = page["total_rows"]
 
     async def fill_disk(self) -> None:
         """Writing fails, at a place of chance: what was kept before stays, what did not fit is not told as kept."""
@@ -292,7 +292,7 @@ class Attacks:
         assert answer["truncated"]["reason"] == "bytes"
         assert self.server.sizes() < 3 * MODEST
         assert await self.server.code(who, "drop_result", result=name) == ""
-        self.server.told.pop((who, name), None)
+        self.server.told.pop((who, name.lower()), None)
 
     async def crash(self) -> None:
         """The server is killed while it writes. Whatever it told as complete is there when it is back."""
@@ -309,7 +309,7 @@ class Attacks:
             await self.server.end(signal.SIGKILL)
             with suppress(httpx2.HTTPError):
                 await writing
-        self.server.told.pop((who, name), None)
+        self.server.told.pop((who, name.lower()), None)
         await self.server.start()
         await self.server.check_all()
         assert await self.server.code(who, "get_result", result=name) in ("RESULT_NOT_FOUND", "")

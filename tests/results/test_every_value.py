@@ -241,7 +241,9 @@ async def check_table_of_results(call: Call, answer: Answer) -> None:
     read = await call("execute_query", database="results", sql="SELECT * FROM kept")
     assert "error" not in read, read
     assert len({name.lower() for name in read["columns"]}) == len(answer["columns"])
-    for row, wanted in zip(read["rows"], answer["rows"], strict=True):
+    # Long texts: `max_bytes` of the database `results` is its default.
+    is_cut = read.get("truncated", {}).get("reason") == "bytes"
+    for row, wanted in zip(read["rows"], answer["rows"][: len(read["rows"])] if is_cut else answer["rows"], strict=True):
         for cell, value, declared in zip(row, wanted, read["types"], strict=True):
             assert is_in_table(cell, value, declared), f"{cell!r} ({declared}) stands for {value!r}"
 
