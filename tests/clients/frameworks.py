@@ -4,8 +4,8 @@ TARGET: the URL of a server, or its command as a JSON array. Prints the names of
 what it tells an agent of a query and of a write, as JSON.
 """
 
-# pyright: reportMissingImports=false
-# (each framework is in an environment of its own)
+# pyright: reportMissingImports=false, reportAttributeAccessIssue=false
+# (each framework is in an environment of its own, some with an older SDK)
 
 import asyncio
 import json
@@ -27,6 +27,36 @@ async def langchain(target: Target) -> tuple[list[str], list[str]]:
     tools = {tool.name: tool for tool in await MultiServerMCPClient({"shop": server}).get_tools()}
     shown = [convert_to_openai_tool(tool)["function"]["name"] for tool in tools.values()]
     return shown, [(await tools[TOOL].ainvoke(each))[0]["text"] for each in (QUERY, WRITE)]
+
+
+async def gemini(target: Target) -> tuple[list[str], list[str]]:
+    from google.genai._mcp_utils import mcp_to_gemini_tool
+    from mcp import ClientSession, StdioServerParameters
+    from mcp.client.stdio import stdio_client
+    from mcp.client.streamable_http import streamablehttp_client
+
+    client: Any = (
+        streamablehttp_client(target)
+        if isinstance(target, str)
+        else stdio_client(StdioServerParameters(command=target[0], args=target[1:]))
+    )
+    async with client as streams, ClientSession(*streams[:2]) as session:
+        await session.initialize()
+        declared = [mcp_to_gemini_tool(tool).function_declarations for tool in (await session.list_tools()).tools]
+        answers: Any = [await session.call_tool(TOOL, each) for each in (QUERY, WRITE)]
+    shown = [each for declarations in declared for each in declarations or []]
+    told = [tool.name for tool in shown if _is_complete(tool.parameters.model_dump(mode="json", exclude_none=True))]
+    return told, [each.content[0].text for each in answers]
+
+
+def _is_complete(schema: Any) -> bool:
+    """Return whether every array of Gemini's schema says of what, without which Gemini refuses all tools."""
+    if isinstance(schema, list):
+        return all(map(_is_complete, schema))
+    if not isinstance(schema, dict):
+        return True
+    is_array = schema.get("type") == "ARRAY"
+    return (not is_array or bool(schema.get("items"))) and all(map(_is_complete, schema.values()))
 
 
 async def openai_agents(target: Target) -> tuple[list[str], list[str]]:

@@ -16,10 +16,11 @@ from tests.clients.test_clients import STANDARD
 PROGRAM = Path(__file__).with_name("frameworks.py")
 PROJECT = tomllib.loads((PROGRAM.parents[2] / "pyproject.toml").read_text())
 PACKAGES = {
-    "langchain": "langchain-mcp-adapters",
-    "openai_agents": "openai-agents",
-    "llama_index": "llama-index-tools-mcp",
-    "mcp_use": "mcp-use",
+    "gemini": ["google-genai", "mcp<2"],
+    "langchain": ["langchain-mcp-adapters"],
+    "openai_agents": ["openai-agents"],
+    "llama_index": ["llama-index-tools-mcp"],
+    "mcp_use": ["mcp-use"],
 }
 
 pytestmark = [pytest.mark.full, pytest.mark.timeout(300)]
@@ -30,7 +31,8 @@ def framework(request: pytest.FixtureRequest) -> list[str]:
     """The command that runs the program in the framework's environment; the packages are those of the project's day."""
     uv = shutil.which("uv")
     assert uv is not None, "uv installs the frameworks"
-    options = ["--no-project", "--isolated", "--python", sys.executable, "--with", PACKAGES[request.param]]
+    options = ["--no-project", "--isolated", "--python", sys.executable]
+    options += [f"--with={package}" for package in PACKAGES[request.param]]
     until = PROJECT["tool"]["uv"]["exclude-newer"]
     return [uv, "run", "--quiet", "--exclude-newer", until, *options, "python", str(PROGRAM), request.param]
 

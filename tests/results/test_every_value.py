@@ -243,7 +243,9 @@ async def check_table_of_results(call: Call, answer: Answer) -> None:
     assert len({name.lower() for name in read["columns"]}) == len(answer["columns"])
     # Long texts: `max_bytes` of the database `results` is its default.
     is_cut = read.get("truncated", {}).get("reason") == "bytes"
-    for row, wanted in zip(read["rows"], answer["rows"][: len(read["rows"])] if is_cut else answer["rows"], strict=True):
+    for row, wanted in zip(
+        read["rows"], answer["rows"][: len(read["rows"])] if is_cut else answer["rows"], strict=True
+    ):
         for cell, value, declared in zip(row, wanted, read["types"], strict=True):
             assert is_in_table(cell, value, declared), f"{cell!r} ({declared}) stands for {value!r}"
 

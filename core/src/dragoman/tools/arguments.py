@@ -12,13 +12,15 @@ from dragoman.words import nearest
 
 TypeName = Literal["string", "integer", "boolean", "strings", "string or strings", "values", "value", "object", "key"]
 
+_STRINGS: dict[str, Any] = {"type": "array", "items": {"type": "string"}}
 _SCHEMAS: dict[TypeName, dict[str, Any]] = {
     "string": {"type": "string"},
     "integer": {"type": "integer"},
     "boolean": {"type": "boolean"},
-    "strings": {"type": "array", "items": {}},
-    "string or strings": {"anyOf": [{"type": "string"}, {"type": "array", "items": {}}]},
-    "values": {"type": "array", "items": {}},
+    "strings": _STRINGS,
+    "string or strings": {"anyOf": [{"type": "string"}, _STRINGS]},
+    # Values of other types are taken, too. These have the fewest bytes in which every engine gets every value.
+    "values": {"type": "array", "items": {"type": ["string", "number"]}},
     "value": {"type": "string"},
     "object": {"type": "object"},
     "key": {"anyOf": [{"type": "string"}, {"type": "number"}, {"type": "object"}]},
@@ -75,12 +77,12 @@ class Argument:
     def schema(self) -> dict[str, Any]:
         """Return the argument as JSON Schema, in as few bytes as models and clients need.
 
-        Every argument has a type and every array its `items`: some clients refuse a tool without them, and one sent the
-        text 2024 as a number. Ranges are reported when a value is out of range.
+        Every argument and every item has a type: Gemini and OpenAI's strict schemas refuse a tool without them, and one
+        client sent the text 2024 as a number. Ranges are reported when a value is out of range.
         """
         if self.choices:
-            listed = {"enum": list(self.choices)}
-            return {"type": "string", **listed} if self.type == "string" else {"type": "array", "items": listed}
+            listed = {"type": "string", "enum": list(self.choices)}
+            return listed if self.type == "string" else {"type": "array", "items": listed}
         return dict(self.shape or _SCHEMAS[self.type])
 
 

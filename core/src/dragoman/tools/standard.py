@@ -18,7 +18,7 @@ SPECS = (
     Spec(
         name="list_databases",
         title="List databases",
-        description="Names, dialects, status.",
+        description="Names and status.",
         reach="none",
         answers={"databases": "array"},
         always=("databases",),
@@ -26,7 +26,7 @@ SPECS = (
     Spec(
         name="search_catalog",
         title="Search catalog",
-        description="Find names and values; empty: all.",
+        description="Find names; empty: all.",
         arguments=(
             Argument(name="query", default=""),
             Argument(name="kinds", type="string or strings", choices=("table", "view", "column", "value")),
@@ -39,7 +39,7 @@ SPECS = (
     Spec(
         name="describe_table",
         title="Describe tables",
-        description="Columns, types and keys.",
+        description="Columns, keys.",
         arguments=(
             Argument(name="table_name", type="string or strings", required=True),
             _SCHEMA,
@@ -53,7 +53,7 @@ SPECS = (
     Spec(
         name="execute_query",
         title="Run a query",
-        description="Run a read-only query.",
+        description="Read-only SQL.",
         arguments=(*_SQL, count("limit", None), count("timeout_ms", None), _FROM, _KEEP),
         answers={**RESULT, "kept": "object"},
         always=tuple(ROWS),
@@ -61,7 +61,7 @@ SPECS = (
     Spec(
         name="list_schemas",
         title="List schemas",
-        description="Schemas of a database.",
+        description="Schemas.",
         arguments=(flag("include_system"),),
         answers={"schemas": "array"},
         always=("schemas",),
@@ -69,7 +69,7 @@ SPECS = (
     Spec(
         name="list_tables",
         title="List tables",
-        description="Tables; name_pattern is LIKE.",
+        description="Tables, by LIKE pattern.",
         arguments=(
             _SCHEMA,
             flag("include_views", default=True),
@@ -83,7 +83,7 @@ SPECS = (
     Spec(
         name="get_sample_rows",
         title="Sample rows",
-        description="Some rows of a table.",
+        description="Sample rows.",
         arguments=(
             _TABLE,
             _SCHEMA,
@@ -98,7 +98,7 @@ SPECS = (
     Spec(
         name="get_foreign_keys",
         title="Foreign keys",
-        description="Foreign keys of a table.",
+        description="Foreign keys.",
         arguments=(
             _TABLE,
             _SCHEMA,
@@ -110,7 +110,7 @@ SPECS = (
     Spec(
         name="find_join_path",
         title="Find join paths",
-        description="Joins between two tables.",
+        description="Join paths.",
         arguments=(
             text("from_table", required=True),
             text("to_table", required=True),
@@ -124,7 +124,7 @@ SPECS = (
     Spec(
         name="explain_query",
         title="Explain a query",
-        description="The plan of a query.",
+        description="A query plan.",
         arguments=(
             *_SQL,
             flag("analyze"),
