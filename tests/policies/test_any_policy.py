@@ -119,4 +119,5 @@ async def test_no_policy_lets_an_attack_through(dialect: str, seed: int, databas
             harmless = await attempt(gateway, database, "execute_query", HARMLESS)
             assert harmless == (HARMLESS in reached())
     assert answered == []
-    assert [sql for sql in attacks if sql.strip() and any(sql.strip() in text for text in reached())] == []
+    texts = [sql.strip() for sql in attacks if sql.strip() not in HARMLESS]  # one is the word SELECT alone
+    assert [sql for sql in texts if any(sql in text for text in reached())] == []
