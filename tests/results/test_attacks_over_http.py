@@ -371,6 +371,7 @@ async def test_no_attack_over_http_succeeds_and_nothing_kept_is_lost(folder: Pat
 
 
 @pytest.mark.nightly
+@pytest.mark.timeout(1800)
 async def test_none_of_a_thousand_attacks_over_http_succeeds(folder: Path) -> None:
     async with attacked(folder, 2026) as attacks:
         await attacks.run(1000)
