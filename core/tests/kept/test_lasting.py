@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import subprocess
@@ -113,6 +114,21 @@ async def test_what_nobody_read_for_its_time_does_not_come_back(tmp_path: Path):
     assert store.of(ADA) == ()
     await store.aclose()
     assert list(tmp_path.iterdir()) == []
+
+
+async def test_what_was_taken_over_goes_at_its_time_although_nobody_asks_for_any(tmp_path: Path):
+    store = Store(tmp_path, BOUNDS)
+    await store.adopt(lambda owner: True)
+    await store.keep(ADA, "x", "shop", (), _stream)
+    await store.aclose()
+    gone = asyncio.Event()
+    store = Store(tmp_path, replace(BOUNDS, ttl=1))
+    store.changed = lambda owner: gone.set()
+    await store.adopt(lambda owner: True)
+    if store.has(ADA):  # a slow machine may be late already
+        await asyncio.wait_for(gone.wait(), 30)
+    assert list(tmp_path.rglob("*.rows")) == []
+    await store.aclose()
 
 
 @pytest.mark.parametrize("planted", ["an open folder", "a link to rows", "a header of nonsense", "rows that end early"])

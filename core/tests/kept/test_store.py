@@ -53,6 +53,17 @@ async def test_a_result_goes_when_nobody_reads_it_for_its_time(tmp_path: Path):
     await store.aclose()
 
 
+async def test_a_result_goes_at_its_time_although_nobody_asks_for_any(tmp_path: Path):
+    gone = asyncio.Event()
+    store = Store(tmp_path, replace(BOUNDS, ttl=0.01))
+    store.changed = lambda owner: None if store.has(ADA) else gone.set()
+    store.folder_of(ADA)
+    await store.keep(ADA, "x", "shop", OF, _stream)
+    await asyncio.wait_for(gone.wait(), 30)
+    assert [*tmp_path.rglob("*.rows"), *tmp_path.rglob("tables-*")] == []
+    await store.aclose()
+
+
 @pytest.mark.parametrize(
     "other",
     [

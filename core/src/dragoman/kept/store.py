@@ -51,6 +51,8 @@ FLUSH_SECONDS: Final = 0.5
 """The most seconds that a row waits for its page to fill before it can be read."""
 FILE_SECONDS: Final = 600
 """Seconds for which an exported file is certain to stay, as long as its address works."""
+SWEEP_SECONDS: Final = (0.2, 3600.0)
+"""The least and the most seconds after which results that nobody has read for too long are looked for."""
 RUNNING_PER_CALLER: Final = 4
 RESULTS_PER_CALLER: Final = 100
 """The most results of one caller, and never more than half of all."""
@@ -139,6 +141,7 @@ class Store:
         self._entering = Counter[Owner]()
         self._lasts = False
         self._lent: list[tuple[Owner, ref[OpenFile]]] = []
+        self._sweeping: asyncio.TimerHandle | None = None
         self.changed: Callable[[Owner], None] = lambda owner: None
         """Called with the owner whose results have changed. It must not raise."""
 
@@ -150,6 +153,7 @@ class Store:
         self._lasts = True
         for kept in await asyncio.to_thread(self._adopt, is_own):
             self._kept.setdefault(_key(kept.owner, kept.name), kept)
+        self._sweep_later()
 
     def _adopt(self, is_own: Callable[[Owner], bool]) -> list[Kept]:
         folder, oldest, found = self._ready_folder(), self._oldest(), list[Kept]()
@@ -278,6 +282,7 @@ class Store:
             pages.close()
             raise
         self._kept[_key(owner, name)] = kept
+        self._sweep_later()
         self.changed(owner)
         return kept
 
@@ -435,6 +440,18 @@ class Store:
                 self._forget(kept)
                 self._leave(kept.owner)
 
+    def _sweep_later(self) -> None:
+        """Have results removed at the end of their time, also if nobody asks for any result then."""
+        if self._kept and self._sweeping is None:
+            least, most = SWEEP_SECONDS
+            soonest = min(map(self.expires_in, self._kept.values()))
+            self._sweeping = asyncio.get_running_loop().call_later(min(max(soonest, least), most), self._sweep)
+
+    def _sweep(self) -> None:
+        self._sweeping = None
+        self.expire()
+        self._sweep_later()
+
     async def drop(self, principal: Principal, name: str) -> None:
         """End and remove a result. Raises `ResultNotFound`."""
         await self._drop(self.find(principal, name))
@@ -493,6 +510,8 @@ class Store:
     async def aclose(self) -> None:
         """End running work and remove everything but what outlives the process. Nobody is notified any more."""
         self.changed = lambda owner: None
+        if self._sweeping is not None:
+            self._sweeping.cancel()
         for kept in list(self._kept.values()):
             if self._lasts and kept.status == "complete":
                 kept.pages.leave()
