@@ -21,10 +21,10 @@ SERVER: dict[str, Reader] = {
     "tls_cert": readers.path,
     "tls_key": readers.path,
     "watch": readers.boolean,
-    "token": readers.secret,
+    "token": readers.closing(readers.secret),
     "tokens": readers.tables,
     "auth": readers.table,
-    "trusted_proxies": readers.networks,
+    "trusted_proxies": readers.closing(readers.networks),
     "allowed_hosts": readers.texts,
     "allowed_origins": readers.texts,
     "max_concurrent": readers.whole(1),
@@ -49,7 +49,7 @@ STATIC_TOKEN: dict[str, Reader] = {
 
 AUDIT: dict[str, Reader] = {
     "path": readers.path,
-    "url": readers.secret,
+    "url": readers.closing(readers.secret),
     "text": readers.choice("full", "hash", "off"),
     "values": readers.boolean,
     "required": readers.boolean,
@@ -57,8 +57,8 @@ AUDIT: dict[str, Reader] = {
 
 AUTH: dict[str, Reader] = {
     "issuer": readers.http_url,
-    "audience": readers.texts,
-    "scopes": readers.scopes,
+    "audience": readers.closing(readers.texts),
+    "scopes": readers.closing(readers.scopes),
     "implied_scopes": readers.scopes_by_scope,
     "jwks_url": readers.http_url,
     "introspection_url": readers.http_url,
@@ -94,7 +94,7 @@ CONNECTION: dict[str, Reader] = {
 DATABASE: dict[str, Reader] = {
     **CONNECTION,
     "description": readers.text,
-    "schemas": readers.texts,
+    "schemas": readers.closing(readers.texts),
     "allow_functions": readers.text_set,
     "allow_relations": readers.text_set,
     "allow_foreign_tables": readers.boolean,
@@ -159,7 +159,7 @@ DECLARED_KEY: dict[str, Reader] = {
 KNOWLEDGE: dict[str, Reader] = {
     "values": readers.choice("statistics", "sample", "off"),
     "show_values": readers.texts,
-    "hide_values": readers.texts,
+    "hide_values": readers.closing(readers.texts),
     "infer_joins": readers.boolean,
     "refresh_interval": readers.seconds(),
     "reports": readers.texts,
@@ -188,9 +188,9 @@ ROLE: dict[str, Reader] = {**HOLDERS, "tools": _tools, "grants": readers.tables,
 GRANT: dict[str, Reader] = {
     "database": readers.text,
     "tables": _names,
-    "deny": readers.texts,
+    "deny": readers.closing(readers.texts),
     "columns": _names,
-    "deny_columns": readers.texts,
+    "deny_columns": readers.closing(readers.texts),
     "filter": readers.text,
     "masks": _named_texts,
 }

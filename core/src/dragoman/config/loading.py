@@ -421,7 +421,8 @@ class _Reading(Merge):
         try:
             return read()
         except Wrong as error:
-            self._problem(path, error.expected, error.remedy)
+            if self._place(path) not in [(each.file, each.key) for each in self.problems]:  # a variable that is not set
+                self._problem(path, error.expected, error.remedy)
         except ConfigurationError as error:
             self._problem(path, error.message.rstrip("."), error.suggestion)
         except (ValueError, OverflowError):  # a number of hundreds of digits, a text that its type cannot hold
@@ -429,10 +430,13 @@ class _Reading(Merge):
         return None
 
     def _problem(self, path: KeyPath, message: str, remedy: str) -> None:
+        self.problems.append(Problem(*self._place(path), message, remedy))
+
+    def _place(self, path: KeyPath) -> tuple[str, str]:
         # A key inside a list, or a missing key, has the line of the nearest table around it.
         known = next(end for end in range(len(path), 0, -1) if path[:end] in self.origins)
         origin = self.origins[path[:known]]
-        self.problems.append(Problem(origin.file, ".".join((origin.key, *path[known:])), message, remedy))
+        return origin.file, ".".join((origin.key, *path[known:]))
 
 
 def _locate(problem: Problem, source: Path | None, shown: str) -> Problem:

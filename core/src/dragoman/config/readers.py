@@ -51,6 +51,18 @@ def secret(value: Any) -> Secret:
     return value if isinstance(value, Secret) else Secret(text(value))
 
 
+def closing(read: Reader) -> Reader:
+    """Return a reader of what keeps somebody out. It refuses an empty text, such as that of an empty variable."""
+
+    def refuse_empty(value: Any) -> Any:
+        written = value.reveal() if isinstance(value, Secret) else value
+        if isinstance(written, str) and not written.strip(" \t,"):
+            raise Wrong("expected a value, not an empty text", "Leave the key out to set nothing.")
+        return read(value)
+
+    return refuse_empty
+
+
 def path(value: Any) -> Path:
     """Read the path of a file."""
     if isinstance(value, Path):
