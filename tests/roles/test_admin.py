@@ -8,7 +8,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 
 import pytest
-from dragoman import Gateway
+from dragoman import ConfigurationError, Gateway
 from dragoman.audit import records
 from dragoman.config import load, lock_state
 from dragoman.model import Principal
@@ -153,6 +153,44 @@ async def test_no_reload_meets_a_change_that_is_refused(serve: Serve, monkeypatc
             await ask(toolbox, "reload", ADMIN)
         await ask(toolbox, "add_database", ADMIN, name="x", url="sqlite:///shop.db")
         assert len(written) == 1
+
+
+THIRD = '[databases.third]\nurl = "sqlite:///shop.db"\n'
+OPENED = '[roles.visitor]\ngroups = ["visitors"]\n'
+
+
+@pytest.mark.parametrize(
+    ("more", "tool", "arguments"),
+    [
+        (THIRD, "edit_database", {"name": "third", "description": "changed"}),
+        (THIRD, "edit_database", {"name": "third", "roles": ["analyst"]}),
+        (OPENED, "add_database", {"name": "third", "url": "sqlite:///shop.db", "roles": ["visitor", "analyst"]}),
+        (OPENED, "edit_database", {"name": "shop", "roles": ["visitor"]}),
+    ],
+)
+async def test_no_change_keeps_what_it_was_about_in_the_configuration(
+    more: str, tool: str, arguments: dict[str, object], serve: Serve, shop: Path
+):
+    """Otherwise it would keep a withdrawn token alive, too, and the server from starting."""
+    (shop / "dragoman.toml").write_text(SETTINGS + more)
+    async with serve() as toolbox:
+        assert (await ask(toolbox, tool, ADMIN, **arguments))["status"] == "ready"
+        (shop / "dragoman.toml").write_text(SETTINGS)
+        assert "error" not in await ask(toolbox, "reload", ADMIN)
+        left = toolbox.gateway.names
+    async with serve() as toolbox:
+        assert toolbox.gateway.names == left
+        assert left == (("shop", "third") if tool == "add_database" else ("shop",))
+        (warning,) = (each for each in toolbox.gateway.configuration.warnings if "state_dir" in each)
+        assert ("roles.visitor" if more is OPENED else "databases.third") in warning
+
+
+async def test_what_was_given_to_a_few_is_not_open_when_no_role_is_left(serve: Serve, shop: Path):
+    async with serve() as toolbox:
+        await ask(toolbox, "add_database", ADMIN, name="more", url="sqlite:///shop.db", roles=["analyst"])
+    (shop / "dragoman.toml").write_text(SETTINGS.partition("[roles")[0])
+    with pytest.raises(ConfigurationError, match="no such role"):
+        load(shop / "dragoman.toml", environ={}, folder=shop)
 
 
 async def test_a_change_that_cannot_be_kept_is_not_applied(serve: Serve, shop: Path):

@@ -91,7 +91,7 @@ class Merge:
         if not isinstance(written, str) or not written:
             return
         folder = self.path_of(path, written)
-        state = read_state(folder)
+        state = {name: kept for name, kept in read_state(folder).items() if self._is_somewhere(name, kept)}
         kept = Layer(STATE, {"databases": settings_of(state)}, self.origins[path].folder)
         interpolated = interpolate(kept, known)
         self.problems += interpolated.problems
@@ -103,8 +103,23 @@ class Merge:
             if role in roles:
                 roles[role]["grants"] = [*roles[role].get("grants", ()), *grants]
                 self.origins.setdefault(("roles", role, "grants"), Origin(STATE, f"roles.{role}.grants", folder))
-            else:
-                self.problems.append(Problem(STATE, f"roles.{role}", "no such role is configured", ""))
+            elif roles:
+                self._leave_out(f"roles.{role}", "the databases that they gave it")
+            else:  # without roles everybody would see what they gave to a few
+                remedy = "Configure the role, or remove its databases from databases.json in that folder."
+                self.problems.append(Problem(STATE, f"roles.{role}", "no such role is configured", remedy))
+
+    def _is_somewhere(self, name: str, kept: Mapping[str, Any]) -> bool:
+        """Return whether a changed database has an address, which is in the change or in an earlier source."""
+        known = self.values.get("databases")
+        found = "url" in kept["settings"] or (is_mapping(known) and name in known)
+        if not found:
+            self._leave_out(f"databases.{name}", "what they changed of it")
+        return found
+
+    def _leave_out(self, key: str, what: str) -> None:
+        """Warn of a change to what nobody configures any more. It keeps nothing else from being applied."""
+        self.warnings.append(f"{STATE}: {key} is configured no longer, so {what} is left out.")
 
     def path_of(self, path: KeyPath, written: str) -> Path:
         """Return a path, made relative to the folder of its source."""

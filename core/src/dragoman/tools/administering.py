@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
 from dragoman.config import State
@@ -11,6 +11,7 @@ from dragoman.gateway.kept_database import NAME as RESULTS
 from dragoman.tools.administration import Administration
 from dragoman.tools.answer import Body
 from dragoman.tools.context import ToolCall
+from dragoman.words import nearest
 
 _SETTINGS = ("url", "description", "schemas", "max_rows", "timeout")
 
@@ -83,10 +84,20 @@ def _merge(call: ToolCall, before: dict[str, Any]) -> dict[str, Any]:
         # Otherwise anyone who may add a database could read the server's environment and files through its address.
         raise ParameterError("${...} is not replaced here.", suggestion="Write the value itself, or ENC:v1:...")
     roles = call.arguments.get("roles")
+    _check_roles(call, roles or ())
     return {
         "settings": {**before.get("settings", {}), **given},
         "roles": before.get("roles", []) if roles is None else list(roles),
     }
+
+
+def _check_roles(call: ToolCall, roles: Iterable[Any]) -> None:
+    known = _administration(call).gateway.configuration.roles
+    for role in roles:
+        if not isinstance(role, str) or role not in known:
+            near = nearest(str(role), known)
+            hint = f"Did you mean {near[0]}?" if near else "Leave out roles that the configuration does not have."
+            raise ParameterError(f"There is no such role: {str(role)[:100]!r}.", suggestion=hint)
 
 
 def _check_known(admin: Administration, name: str) -> None:
