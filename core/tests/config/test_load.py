@@ -524,6 +524,12 @@ ODD = (
 )  # fmt: skip
 
 
+def test_an_env_file_that_is_no_text_is_told(configure: Load, tmp_path: Path):
+    (tmp_path / ".env").write_bytes("SHOP_PASSWORD=pässword".encode("latin-1"))
+    with pytest.raises(ConfigurationError, match=r"\.env cannot be read"):
+        configure(FULL)
+
+
 @pytest.mark.parametrize("odd", ODD, ids=lambda odd: repr(odd)[:20])
 def test_whatever_a_value_is_it_is_read_or_refused(odd: object, configure: Load, tmp_path: Path):
     """An error of another kind would end a server whose configuration is read again."""

@@ -267,7 +267,11 @@ def read_dotenv(folder: Path) -> dict[str, str]:
         return {}
     from dotenv import dotenv_values
 
-    return {name: value for name, value in dotenv_values(path).items() if value is not None}
+    try:
+        found = dotenv_values(path)
+    except (OSError, UnicodeDecodeError):
+        raise ConfigurationError(".env cannot be read as UTF-8 text.", suggestion="Save it as UTF-8.") from None
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def environment_layer(origin: str, environ: Mapping[str, str], folder: Path) -> Layer:
