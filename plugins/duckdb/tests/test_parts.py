@@ -135,6 +135,34 @@ async def test_the_name_of_a_file_is_no_part_of_its_path(lake):
         assert (await gateway.query(None, "SELECT k FROM events ORDER BY k")).rows == [[1.5], [2.0]]
 
 
+@pytest.mark.parametrize("linked", [False, True])
+async def test_nothing_above_the_folder_is_a_column_of_its_tables(tmp_path, linked):
+    place = tmp_path / "env=prod" / "v=9" / "lake"
+    write(place / "one.parquet", "SELECT 1 AS v")
+    write(place / "v=8.parquet", "SELECT 1 AS v")
+    write(place / "alike" / "a.parquet", "SELECT 1 AS v")
+    write(place / "~x" / "a.parquet", "SELECT 1 AS v")
+    write(place / "file:" / "a.parquet", "SELECT 1 AS v")
+    write(place / "parted" / "day=2026-01-01" / "a.parquet", "SELECT 1 AS v")
+    write(place / "mixed" / "day=2026-01-01" / "a.parquet", "SELECT 1::INTEGER AS v, 1::INTEGER AS n")
+    write(place / "mixed" / "day=2026-01-02" / "a.parquet", "SELECT 2::INTEGER AS v, 1.5::DOUBLE AS n")
+    write(place / "~y.parquet", "SELECT 1 AS v")
+    for suffix in ("csv", "tsv"):
+        (place / f"text_{suffix}.{suffix}").write_text("v\n1\n")
+    if linked:
+        place = tmp_path / "link"
+        place.symlink_to(tmp_path / "env=prod" / "v=9" / "lake")
+    async with Gateway.open([Database(name="lake", dialect="duckdb", database=str(place))]) as gateway:
+        for table in ("one", "v=8", "alike", "~x", "~y", "file:", "text_csv", "text_tsv"):
+            answer = await gateway.query(None, f'SELECT * FROM "{table}"')
+            assert ([column.name for column in answer.columns], answer.rows) == (["v"], [[1]])
+        assert (await gateway.query(None, "FROM parted")).rows == [[1, "2026-01-01"]]
+        assert (await gateway.query(None, "FROM mixed ORDER BY v")).rows == [
+            [1, 1.0, "2026-01-01"],
+            [2, 1.5, "2026-01-02"],
+        ]
+
+
 @pytest.mark.parametrize("order", [("a", "b"), ("b", "a")])
 async def test_a_file_without_values_leaves_the_type_to_the_others(lake, order):
     folder = lake.folder / "lake" / "t"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -51,11 +52,12 @@ def open_sealed(setup: Setup) -> duckdb.DuckDBPyConnection:
 
 def _open_folder(folder: Path, limits: Sealing) -> duckdb.DuckDBPyConnection:
     connection = duckdb.connect(":memory:", config=limits)
-    # As it is, and as views write it.
-    connection.execute(f"SET allowed_directories = [{quote_text(f'{folder}/')}, {quote_text(f'{literally(folder)}/')}]")
+    # Of a path such as /srv/env=prod/lake/a.csv DuckDB would make a column `env`, in place of one that the file has.
+    os.chdir(folder)
+    connection.execute(f"SET allowed_directories = [{quote_text(f'{os.getcwd()}/')}]")
     # Before any file is read: a link that leads out of the folder would tell its columns.
     connection.execute("SET enable_external_access = false")
-    for name, reader, found in _relations(folder):
+    for name, reader, found in _relations(Path()):
         _make_view(connection, name, reader, found)
     return connection
 

@@ -25,6 +25,8 @@ from dragoman_duckdb.writing import quote_name, quote_text
 _VERSIONED = ("_delta_log", ".hoodie", "metadata/version-hint.text")
 """What Delta Lake, Hudi and Iceberg keep in a table's folder. Only they know which of its files are the table's now."""
 _METADATA = "metadata/*.metadata.json"  # Iceberg, where a catalog says which of them is the newest
+_ELSEWHERE = re.compile(r"~|\w+:")
+"""Beginnings of paths that DuckDB takes for the home folder or another scheme, in what fits a pattern too."""
 _DIGITS = {
     **{"TINYINT": 3, "SMALLINT": 5, "INTEGER": 10, "BIGINT": 19},
     **{"UTINYINT": 3, "USMALLINT": 5, "UINTEGER": 10, "UBIGINT": 20},
@@ -74,8 +76,9 @@ def find_parts(folder: Path, root: Path) -> Found | None:
     shown = [path for path in every if not _is_hidden(path, folder) and _is_inside(path, root)]
     if not shown:
         return None
-    pattern = quote_text(f"{literally(folder)}/**/*.parquet")
-    return Found(shown, _text_of(shown) if len(shown) < len(every) else pattern, str(folder))
+    if len(shown) < len(every) or _ELSEWHERE.match(str(folder)):
+        return Found(shown, _text_of(shown), str(folder))
+    return Found(shown, quote_text(f"{literally(folder)}/**/*.parquet"), str(folder))
 
 
 def _files(folder: Path) -> Iterator[str]:
@@ -96,8 +99,11 @@ def _text_of(files: Iterable[str]) -> str:
 
 
 def literally(path: str | Path) -> str:
-    """Return the pattern that fits this path alone: DuckDB reads `a[1].csv` as `a1.csv`, and `*` as any file."""
-    return glob.escape(str(path))
+    """Return the pattern that fits this path alone: DuckDB reads `a[1].csv` as `a1.csv`, and `*` as any file.
+
+    It also reads a name such as `~` or `file:` at the beginning of a path as another place.
+    """
+    return f"./{glob.escape(str(path))}"
 
 
 def read_parts(connection: duckdb.DuckDBPyConnection, found: Found) -> Parts:
@@ -161,7 +167,7 @@ def _read_schemas(connection: duckdb.DuckDBPyConnection, paths: Sequence[str], f
 def _ask_schemas(connection: duckdb.DuckDBPyConnection, source: str) -> dict[str, str]:
     facts = "name, type, type_length, num_children, converted_type, scale, precision, logical_type, duckdb_type"
     told = f"SELECT file_name, CAST(list(struct_pack({facts})) AS VARCHAR) FROM parquet_schema({source}) GROUP BY ALL"
-    return {path: sys.intern(schema) for path, schema in connection.execute(told).fetchall()}
+    return {path.removeprefix("./"): sys.intern(schema) for path, schema in connection.execute(told).fetchall()}
 
 
 def _describe(connection: duckdb.DuckDBPyConnection, path: str) -> Types:
