@@ -269,6 +269,24 @@ async def test_quotes_are_read_as_the_server_reads_them(gateway):
     assert result.rows == [["it's", "say 'hi'", 1]]
 
 
+@pytest.mark.parametrize(
+    ("setting", "sql", "whole"),
+    [
+        ("sql_select_limit = 1", "SELECT id FROM places ORDER BY id", [[1], [2]]),
+        ("group_concat_max_len = 1024", f"SELECT length(group_concat(id, '{'x' * 999}')) FROM places", [[2001]]),
+    ],
+)
+async def test_the_server_s_settings_cut_no_answer(server, places, setting, sql, whole):
+    name = setting.partition(" ")[0]
+    async with server.connected() as run:
+        await run(f"SET GLOBAL {setting}")
+        try:
+            async with Gateway.open([places]) as gateway:
+                assert (await gateway.query(None, sql)).rows == whole
+        finally:
+            await run(f"SET GLOBAL {name} = DEFAULT")
+
+
 async def test_a_right_the_role_lacks_is_named(places):
     reader = dataclasses.replace(places, user="reader", password=Secret("reader"))
     async with Gateway.open([reader]) as gateway:

@@ -74,6 +74,8 @@ RESERVED = """
     varbinary varchar varcharacter varying while with write xor year_month zerofill
 """
 SECRETS = r"(mysql|performance_schema|sys)\..*|information_schema\.(processlist|user_variables|.*_privileges)"
+UNCUT = f"sql_select_limit = {2**64 - 1}, group_concat_max_len = {2**32 - 1}"
+"""Without these the server cuts rows, or what `GROUP_CONCAT` makes, where its settings say so, and tells nobody."""
 # Pinned: modes change what quotes, || and a backslash mean, and the guard reads them as these.
 MODES = "STRICT_TRANS_TABLES,ERROR_FOR_DIVISION_BY_ZERO"
 
@@ -171,7 +173,7 @@ class MariaDBExecutor(SQLAlchemyExecutor):
         START TRANSACTION READ ONLY refuses changes of rows only; DDL commits it and runs, unless the session is too.
         """
         return (
-            f"SET sql_mode = '{MODES}', max_statement_time = {request.limits.timeout:.3f}",
+            f"SET sql_mode = '{MODES}', max_statement_time = {request.limits.timeout:.3f}, {UNCUT}",
             "SET SESSION TRANSACTION READ ONLY",
             "START TRANSACTION READ ONLY",
         )
