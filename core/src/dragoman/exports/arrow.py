@@ -37,9 +37,11 @@ GROUP_BYTES: Final = 4 * 1024 * 1024
 # The system's own allocator returns memory when a group is written. The others keep as much as the largest group took.
 pa.set_memory_pool(pa.system_memory_pool())
 _PRECISE = re.compile(r"(?:numeric|decimal)\((\d+)(?:, ?(-?\d+))?\)", re.IGNORECASE)
-_TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d(:\d\d(\.\d{1,6}0*)?)?")
+# The hour 24 is not one of Python's: it is midnight, as Python 3.14 reads it, but the end of the day in a database.
+_HOUR = r"([01]\d|2[0-3])"
+_TIMESTAMP = re.compile(rf"\d{{4}}-\d\d-\d\d[ T]{_HOUR}:\d\d(:\d\d(\.\d{{1,6}}0*)?)?")
 _OFFSET = re.compile(r"(?P<local>.*?) ?(?P<zone>Z|UTC|[+-]\d\d(:?\d\d)?)")
-_TIME = re.compile(r"\d\d:\d\d:\d\d(\.\d{1,6}0*)?")
+_TIME = re.compile(rf"{_HOUR}:\d\d:\d\d(\.\d{{1,6}}0*)?")
 _OF_TEXT = re.compile(r'"?\w*(char|text|string|clob)[\w ]*"?(\(\d+\))?|enum\b.*|name|', re.IGNORECASE)
 """Types whose values are text in the database. An array or a map of texts is not one of them."""
 _OF_NUMBERS = re.compile("int|real|floa|doub|num|dec|bool", re.IGNORECASE)
