@@ -18,7 +18,7 @@ class Kind:
     - boolean: bool.
     - integer: int.
     - float: float.
-    - binary: bytes.
+    - binary: bytes, or their base64 as str.
     - json: JSON text. `unique_keys`: the database never lets an object have a key twice.
     - native: Python values of any type (Decimal, datetime, UUID, dict, ...), encoded cell by cell.
     - any: int, float, str, bytes or None, mixed, as in SQLite.

@@ -261,6 +261,7 @@ _READY: dict[KindName, tuple[_Ready, ...]] = {
     "boolean": (_BOOLEANS,),
     "integer": (_INTEGERS,),
     "float": (_FLOATS,),
+    "binary": (_TEXTS,),
     "any": (_TEXTS, _INTEGERS, _FLOATS, _BOOLEANS),
     "native": (_TEXTS, _INTEGERS, _FLOATS, _BOOLEANS),
 }

@@ -20,6 +20,7 @@ _SCALARS = {
     "real": Kind("float"),
     "double": Kind("float"),
     "json": Kind("json"),
+    "varbinary": Kind("binary"),
     # Values of these types, and of every type not listed, are the server's own text; binaries are base64.
 }
 _INTERVAL = re.compile(r"\bINTERVAL (?:DAY TO SECOND|YEAR TO MONTH)\b")
