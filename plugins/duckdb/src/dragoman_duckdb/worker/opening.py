@@ -9,7 +9,7 @@ import contextlib
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any, cast
 
@@ -20,6 +20,7 @@ from dragoman_duckdb.frames import Setup
 from dragoman_duckdb.rules import RULES
 from dragoman_duckdb.schemas import in_order
 from dragoman_duckdb.worker.parts import Found, Parts, find_parts, literally, read_parts
+from dragoman_duckdb.worker.texts import find_small, read_text, write_call
 from dragoman_duckdb.writing import quote_name, quote_text
 
 Sealing = dict[str, str | bool | int | float | list[str]]
@@ -57,8 +58,10 @@ def _open_folder(folder: Path, limits: Sealing) -> duckdb.DuckDBPyConnection:
     connection.execute(f"SET allowed_directories = [{quote_text(f'{os.getcwd()}/')}]")
     # Before any file is read: a link that leads out of the folder would tell its columns.
     connection.execute("SET enable_external_access = false")
-    for name, reader, found in _relations(Path()):
-        _make_view(connection, name, reader, found)
+    relations = list(_relations(Path()))
+    small = find_small(found.files[0] for _, reader, found in relations if reader == "read_csv")
+    for name, reader, found in relations:
+        _make_view(connection, name, reader, found, small)
     return connection
 
 
@@ -102,15 +105,26 @@ def _relations(folder: Path) -> Iterator[tuple[str, str, Found]]:
             yield path.stem, READERS[path.suffix.lower()], Found([str(path)], quote_text(literally(path)))
 
 
-def _make_view(connection: duckdb.DuckDBPyConnection, name: str, reader: str, found: Found) -> None:
+def _make_view(
+    connection: duckdb.DuckDBPyConnection, name: str, reader: str, found: Found, small: Collection[str]
+) -> None:
     # A file that cannot be read, or not any more, is left out. DuckDB raises RuntimeError for what is not Unicode.
     with contextlib.suppress(duckdb.Error, RuntimeError):
-        parts = Parts(f"SELECT * FROM {reader}({found.source})") if reader else read_parts(connection, found)
+        parts = _read(connection, reader, found, small)
         connection.execute(f"CREATE VIEW IF NOT EXISTS {quote_name(name)} AS {parts.query}")
         for column, words in parts.comments.items():
             _comment(connection, name, column, words)
         if reader != "read_csv":
             _comment_types(connection, name, found.source)
+
+
+def _read(connection: duckdb.DuckDBPyConnection, reader: str, found: Found, small: Collection[str]) -> Parts:
+    if not reader:
+        return read_parts(connection, found)
+    if reader != "read_csv":
+        return Parts(f"SELECT * FROM {reader}({found.source})")
+    path = found.files[0]
+    return Parts(f"SELECT * FROM {read_text(connection, path) if path in small else write_call(path)}")
 
 
 def _comment_types(connection: duckdb.DuckDBPyConnection, name: str, files: str) -> None:

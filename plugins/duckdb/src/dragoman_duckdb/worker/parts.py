@@ -133,7 +133,7 @@ def read_parts(connection: duckdb.DuckDBPyConnection, found: Found) -> Parts:
 
 def _group_by_schema(connection: duckdb.DuckDBPyConnection, found: Found) -> list[list[str]]:
     """Return the files by the types that they give their columns. One that cannot be read is among the first."""
-    states = {path: _observe(path) for path in found.files}
+    states = {path: observe(path) for path in found.files}
     known = _KNOWN.get(found.folder, {})
     schemas = {path: schema for path, (state, schema) in known.items() if states.get(path) == state}
     unknown = [path for path in found.files if path not in schemas]
@@ -145,7 +145,7 @@ def _group_by_schema(connection: duckdb.DuckDBPyConnection, found: Found) -> lis
     return list(groups.values())
 
 
-def _observe(path: str) -> State:
+def observe(path: str) -> State:
     try:
         status = os.stat(path)
     except OSError:
