@@ -7,6 +7,7 @@ import random
 from collections.abc import Iterator
 from contextlib import suppress
 
+import anyio
 import asyncpg
 import pytest
 from dragoman import DragomanError, ParameterError, ResultTooLarge
@@ -342,3 +343,42 @@ async def test_each_answer_after_a_change_is_that_of_a_new_connection(server, al
     finally:
         for executor in kept:
             await executor.aclose()
+
+
+UNNOTICED = (
+    ("SELECT c FROM t", "CREATE TABLE nearer.t AS SELECT 'another' AS c"),
+    ("SELECT count(*) FROM t AS x, t AS y", "CREATE VIEW nearer.t AS SELECT 1 AS c UNION ALL SELECT 2"),
+    ("SELECT f(1)", "CREATE FUNCTION nearer.f(integer) RETURNS integer LANGUAGE sql IMMUTABLE AS 'SELECT 100'"),
+    ("SELECT f(1::smallint)", "CREATE FUNCTION f(smallint) RETURNS integer LANGUAGE sql IMMUTABLE AS 'SELECT 100'"),
+    (
+        "SELECT 2 === 1",
+        "CREATE OPERATOR nearer.=== (leftarg = integer, rightarg = integer, function = pg_catalog.int4gt)",
+    ),
+    ("SELECT '1'::dom::text", "CREATE DOMAIN nearer.dom AS numeric(4,2)"),
+    (
+        "SELECT (p).a FROM held_pairs",
+        "ALTER TYPE pair RENAME ATTRIBUTE a TO c; ALTER TYPE pair RENAME ATTRIBUTE b TO a",
+    ),
+    ("SELECT (p).b FROM held_pairs", "ALTER TYPE pair DROP ATTRIBUTE b"),
+)
+"""Statements, with what changes their meaning and makes the server plan no kept statement anew."""
+
+
+@pytest.mark.parametrize(("sql", "change"), UNNOTICED)
+async def test_a_name_that_means_something_else_by_now_is_looked_up_again(server, altered, sql, change):
+    """The server keeps what a statement's names meant when it was prepared."""
+    name, admin = altered
+    await server.run(f'ALTER DATABASE "{name}" SET search_path = nearer, made, public')
+    await admin.execute("CREATE SCHEMA nearer; CREATE TABLE held_pairs (p pair)")
+    await admin.execute("INSERT INTO held_pairs VALUES ((1, 2))")
+    kept, new = PostgresExecutor(configured(server, name)), PostgresExecutor(configured(server, name))
+    for _ in range(3):
+        before = await answer(kept, sql, None)
+    await admin.execute(change)
+    after = await answer(new, sql, None)
+    assert before != after
+    with anyio.fail_after(30):
+        while await answer(kept, sql, None) != after:
+            await anyio.sleep(0.1)
+    for executor in (kept, new):
+        await executor.aclose()

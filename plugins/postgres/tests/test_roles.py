@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import product
 from unittest.mock import ANY
 
+import anyio
 import asyncpg
 import pytest
 from dragoman import ConfigurationError, Gateway, Principal
@@ -843,3 +844,28 @@ async def test_a_view_of_many_columns_is_granted_by_a_pattern(server, database_n
     role = Role(name="seller", groups=frozenset({"sellers"}), grants=(grant,))
     async with Gateway.open(Configuration(databases={database.name: database}, roles={"seller": role})) as gateway:
         assert (await ask(Toolbox(gateway), "execute_query", sql="SELECT * FROM sales.sums"))["columns"] == names
+
+
+@pytest.mark.usefixtures("lasting")
+async def test_a_statement_that_another_caller_prepared_reads_what_the_name_means_now(server, database_name):
+    """Whoever sees the hidden table keeps it prepared under the name that then means another one."""
+    await build(server, database_name, "CREATE TABLE hr.later AS SELECT 'zyxmark' AS x")
+    await server.run(f'ALTER DATABASE "{database_name}" SET search_path = sales, hr')
+    database = server.configure(database_name, pool_size=1)
+    grants = [(Grant(database=database.name, tables=(f"{schema}.*",), key=""),) for schema in ("sales", "hr")]
+    roles = {
+        "seller": Role(name="seller", groups=frozenset({"sellers"}), grants=grants[0]),
+        "boss": Role(name="boss", groups=frozenset({"bosses"}), grants=grants[0] + grants[1]),
+    }
+    boss = Principal("bea", subject="bea", groups=frozenset({"bosses"}))
+    sql = "SELECT x FROM later"
+    async with Gateway.open(Configuration(databases={database.name: database}, roles=roles)) as gateway:
+        all_of_it, part = gateway.for_principal(boss), gateway.for_principal(SELLER)
+        for _ in range(3):
+            assert (await all_of_it.query(None, sql)).rows == [["zyxmark"]]
+        await server.run("CREATE TABLE sales.later AS SELECT 'seen' AS x", database_name)
+        with anyio.fail_after(30):
+            while (rows := (await all_of_it.query(None, sql)).rows) != [["seen"]]:
+                assert rows == [["zyxmark"]]
+        assert (await part.query(None, sql)).rows == [["seen"]]
+    await server.run(f'ALTER DATABASE "{database_name}" RESET search_path')

@@ -53,6 +53,13 @@ from dragoman_postgres.wrapping import SLACK, Cut, Picked, Wrapped, split_counts
 
 REMEMBERED = 256
 """The number of statements kept prepared per connection. The least recently used is dropped first."""
+KEPT = 1.0
+"""Seconds for which a statement is kept prepared.
+
+The server plans it anew when its tables change, and not when its names mean something else by now: a new table in a
+schema that comes earlier on the search path, or another field of a composite type. The gate judges what the names mean
+now, so what runs must not be older.
+"""
 LARGE = 16 * 1024 * 1024
 """Bytes above which an answer is read in pieces, so that it is never in memory as a whole."""
 SMALL = 1024 * 1024
@@ -326,6 +333,7 @@ class PostgresExecutor(Executor):
 
     async def _prepare(self, session: Session, request: Request) -> Prepared:
         """Have the server compile the statement for its columns, then as it will run."""
+        begun = time.monotonic()
         lead = request.confinement.lead if request.confinement else 0
         first = wrap(request.statement, request.limits, lead=lead)
         statement, attributes, modifiers = await self._describe(session, first, request)
@@ -368,7 +376,7 @@ class PostgresExecutor(Executor):
             unlearned=unlearned,
             learned=learned,
             parameters=parameters,
-            until=0.0 if fields else types.until,
+            until=0.0 if fields else min(types.until, begun + KEPT),
         )
 
     async def _describe(
