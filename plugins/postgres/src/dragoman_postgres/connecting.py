@@ -116,7 +116,7 @@ class Connector:
             administered.check_host(database)
         self.options = Options(**database.options)
         self._checks = True
-        self._may_close_rasters = not self.options.outdb_rasters
+        self._closes_rasters = False if self.options.outdb_rasters else None
         self._may_end_transactions = False
         self._files = {name: _path(getattr(self.options, name), database.folder) for name in _FILES}
         if self.options.sslrootcert == "system":
@@ -165,18 +165,34 @@ class Connector:
 
         Raises the driver's errors, which `failures` translates.
         """
-        connection = await self._connect(min(seconds, self._database.timeout, self.options.connect_timeout))
+        seconds = min(seconds, self._database.timeout, self.options.connect_timeout)
+        connection = await self._connect(seconds)
         try:
+            if self.pooled is None:
+                self.pooled = await _is_pooled(connection)
+            if self._closes_rasters is None and not self.pooled and await self._learn_rasters(connection):
+                connection.abort()
+                connection = await self._connect(seconds)
             await self._set_up(connection)
         except BaseException:
             connection.abort()
             raise
         return connection
 
+    async def _learn_rasters(self, connection: Connection) -> bool:
+        """Learn whether sessions switch rasters off, and do so here. Return whether only a new session can.
+
+        They do not where somebody else has: the setting of a role that may not change it would take the place of a
+        superuser's, and would then be dropped for the server's default.
+        """
+        found = await _show_rasters(connection)
+        self._closes_rasters = found != "off"
+        if not found:
+            await connection.execute("; ".join(f"SET {name} = {value}" for name, value in RASTERS.items()))
+        return found == "on"
+
     async def _set_up(self, connection: Connection) -> None:
-        if self.pooled is None:
-            self.pooled = await _is_pooled(connection)
-        self.cluster.now = connection.cluster = await _identify(connection, pooled=self.pooled)
+        self.cluster.now = connection.cluster = await _identify(connection, pooled=bool(self.pooled))
         self._may_end_transactions = connection.get_server_version() >= (17,)
         if self._path.text is None:
             path = order_path(await _role_s_path(connection))
@@ -263,7 +279,7 @@ class Connector:
     def _startup_settings(self) -> dict[str, str]:
         if self.pooled:
             return {}
-        rasters = RASTERS if self._may_close_rasters else {}
+        rasters = RASTERS if self._closes_rasters else {}
         settings = {**self.settings, **self._times, **(CHECK_INTERVAL if self._checks else {}), **rasters}
         if self._follows_role:
             settings.pop("search_path", None)
@@ -276,7 +292,7 @@ class Connector:
         elif CHECK_INTERVAL.keys() <= startup.keys() and _UNKNOWN.search(message):
             self._checks = False
         elif RASTERS.keys() <= startup.keys() and _NOT_OURS.search(message):
-            self._may_close_rasters = False
+            self._closes_rasters = False
         else:
             return False
         return True
@@ -370,6 +386,14 @@ async def _bound_temporary_files(connection: Connection, temporary: str) -> bool
     except asyncpg.PostgresError:  # few roles may, and not every server with this protocol has the setting
         return False
     return True
+
+
+async def _show_rasters(connection: Connection) -> str:
+    """Return whether rasters may have their pixels outside the database, "on" or "off"; empty if nobody says so."""
+    try:
+        return str(await connection.fetchval("SHOW postgis.enable_outdb_rasters"))
+    except asyncpg.PostgresError:
+        return ""
 
 
 def _host(text: str, port: int | None) -> tuple[str, int]:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from dragoman import Call, Database, FunctionCall, Named, ParsedStatement, Relation, Statement, UnsafeSql
 
 from dragoman_postgres.encodings import check_names
+from dragoman_postgres.rasters import check_rasters
 from dragoman_postgres.rules import load_allowed
 from dragoman_postgres.user_defined import Reader, Remembered, UserDefined
 
@@ -34,6 +35,7 @@ class PostgresGate(Remembered):
                 f"Any query may run code that users of this database made: {', '.join(sorted(made.everything))}.",
                 suggestion="The server's administrator can allow the functions behind it with allow_functions.",
             )
+        check_rasters(parsed, made.rasters)
         relations = [replace(named.relation, catalog=None) for named in parsed.relations]
         self._check_names(parsed, made, relations)
         self._check_active(relations, made.relation)

@@ -40,7 +40,8 @@ def encoder(types: Types, oid: int) -> Encode:
     known = types[oid]
     if known.form == "array":
         return _array(encoder(types, known.of[0]), known.delimiter)
-    if known.form in ("composite", "range"):
+    # A raster's text may name a file: the gate judges it in the statement.
+    if known.form in ("composite", "range") or known.internal[1] == "raster":
         return _refuse
     if oid in _INTEGERS:
         return _integer(_INTEGERS[oid], unsigned=oid == 26)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from dragoman import Database, Relation, Validator
@@ -13,7 +13,9 @@ from dragoman import Database, Relation, Validator
 from dragoman_postgres.bodies import BODIES, MEMBERS, OPEN, TAKEN, find_members, find_misled, judge
 from dragoman_postgres.closure import ANYTHING, CALLING, REACHED, STAMP
 from dragoman_postgres.encodings import SAME
+from dragoman_postgres.options import Options
 from dragoman_postgres.pool import Connections
+from dragoman_postgres.rasters import find_open_rasters
 from dragoman_postgres.rules import load_allowed
 from dragoman_postgres.rules.policy import patterns, read_policy
 
@@ -44,6 +46,7 @@ class UserDefined:
     - `relation`: reading them runs code; as written, and fully qualified.
     - `checked`: relations with columns whose values such code checks once a literal takes their type.
     - `everything`: what any query may reach.
+    - `rasters`: the types that hold rasters, where a raster's text may name any picture of the server.
     - `encoding`: the database's.
     """
 
@@ -60,6 +63,7 @@ class UserDefined:
     binding_type: Mapping[str, Types] = field(default_factory=dict[str, Types])
     relation: Mapping[Relation, Relation] = field(default_factory=dict[Relation, Relation])
     checked: Mapping[Relation, Relation] = field(default_factory=dict[Relation, Relation])
+    rasters: frozenset[str] = frozenset()
     encoding: str = SAME
 
     def functions(self, names: Iterable[str], types: Types | None) -> frozenset[str]:
@@ -163,7 +167,9 @@ class Remembered(Validator):
                 *await self._judge_bodies(connection),
                 [_like(pattern) for pattern in sorted(load_allowed().telling - OPEN)],
             )
-        return _user_defined(found, encoding)
+            accepted = Options(**self._database.options).outdb_rasters
+            rasters = frozenset[str]() if accepted else await find_open_rasters(connection)
+        return replace(_user_defined(found, encoding), rasters=rasters)
 
     async def _judge_bodies(self, connection: Any) -> tuple[list[int], list[int]]:
         """Return the functions in SQL that only compute, and those of extensions that are misled, by number."""

@@ -24,6 +24,7 @@ from dragoman import (
 )
 
 from dragoman_postgres.projections import INTEGER, PROJECTING, is_integer
+from dragoman_postgres.rasters import TEXT, may_be_raster
 from dragoman_postgres.rules import load_allowed
 from dragoman_postgres.samples import Samples
 from dragoman_postgres.searches import (
@@ -65,7 +66,7 @@ _THROUGH = (
 )
 # Fields with plain facts: literals, names that run nothing, flags, offsets.
 _SKIPPED = (
-    "A_Const A_Star ParamRef String Integer Float Boolean BitString"
+    "A_Star ParamRef String Integer Float Boolean BitString sval ival fval boolval bsval isnull"
     " fields funcname relname schemaname catalogname inh relpersistence"
     " location name_location name kind op all groupDistinct limitOption indirection"
     " boolop nulltesttype booltesttype argisrow subLinkType refname frameOptions"
@@ -225,6 +226,11 @@ class Walk:
         self._relations[NamedRelation(Relation(name, schema, var.get("catalogname")), offset)] = None
         self._searches.keep_relation(var.get("alias", {}).get("aliasname", name))
         self.variables.append(var)
+
+    def constant(self, node: Node, key: str) -> None:
+        """Record that a literal may be a raster."""
+        if may_be_raster(_literal(node) or ""):
+            self._calls.setdefault((TEXT, None, "syntax"), node[key].get("location"))
 
     def function(self, node: Node, key: str) -> None:
         """Record a call."""
@@ -495,6 +501,7 @@ _JSON_WORDS = {
 _STEPS: dict[str, _Step | None] = {
     **dict.fromkeys(_SKIPPED.split()),
     **dict.fromkeys(_THROUGH.split(), _through),
+    "A_Const": Walk.constant,
     "RangeVar": Walk.relation,
     "FuncCall": Walk.function,
     "SQLValueFunction": Walk.keyword,
