@@ -523,10 +523,27 @@ async def test_without_schemas_all_that_the_role_may_see_is_visible(server, gate
             assert MARK in str((await open_gateway.query(None, sql)).rows)
 
 
+SETTINGS = (
+    "SELECT rolconfig FROM pg_roles",
+    "SELECT * FROM pg_roles",
+    "SELECT r FROM pg_roles r",
+    "SELECT q FROM pg_roles a JOIN pg_roles b USING (rolconfig) AS q",
+    "SELECT row_to_json(q) FROM pg_roles a JOIN pg_roles b USING (rolname, rolconfig) AS q",
+    "SELECT q FROM (pg_roles a JOIN pg_roles b USING (rolconfig)) AS q",
+    "SELECT rolname FROM pg_roles NATURAL JOIN (SELECT ARRAY['work_mem=7MB'] AS rolconfig) AS x",
+    "SELECT count(*) FROM pg_roles JOIN (SELECT ARRAY['work_mem=7MB'] AS rolconfig) AS x USING (rolconfig)",
+    "SELECT x.rolname FROM pg_roles AS x (rolname, a, b, c, d, e, f, g, h, i, j, k, l)",
+    "SELECT rolconfig(r) FROM pg_roles r",
+    "SELECT (r).rolconfig FROM pg_roles r",
+    "WITH q AS (TABLE pg_roles) SELECT rolname FROM q",
+)
+"""Ways to read or compare the settings of roles."""
+
+
 async def test_settings_of_roles_are_closed(gateway: Gateway, server):
     whole = server.configure(gateway.configuration.databases["marked"].database)
     async with Gateway.open([whole]) as open_gateway:
-        for sql in ("SELECT rolconfig FROM pg_roles", "SELECT * FROM pg_roles", "SELECT r FROM pg_roles r"):
+        for sql in SETTINGS:
             with pytest.raises(UnsafeSql):
                 await open_gateway.query(None, sql)
         assert (await open_gateway.query(None, "SELECT rolname, rolsuper FROM pg_roles")).row_count > 0

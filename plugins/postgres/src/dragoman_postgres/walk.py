@@ -50,7 +50,7 @@ _THROUGH = (
     " RangeTableFuncCol RangeTableSample JoinExpr ColumnDef CTESearchClause CTECycleClause"
     # Nodes of expressions
     " A_Expr A_Indirection A_Indices BoolExpr NullTest BooleanTest CaseExpr CaseWhen CoalesceExpr"
-    " MinMaxExpr RowExpr SubLink NamedArgExpr TypeCast TypeName CollateClause XmlExpr XmlSerialize"
+    " MinMaxExpr SubLink NamedArgExpr TypeCast TypeName CollateClause XmlExpr XmlSerialize"
     " JsonObjectConstructor JsonArrayConstructor JsonArrayQueryConstructor JsonObjectAgg JsonArrayAgg JsonFuncExpr"
     " JsonTable JsonTablePathSpec JsonKeyValue JsonValueExpr JsonArgument JsonIsPredicate JsonParseExpr"
     " JsonScalarExpr JsonSerializeExpr JsonBehavior JsonOutput JsonFormat"
@@ -58,7 +58,7 @@ _THROUGH = (
     " distinctClause targetList fromClause whereClause groupClause havingClause windowClause valuesLists sortClause"
     " limitOffset limitCount larg rarg val node relation subquery functions items docexpr rowexpr namespaces columns"
     " colexpr coldefexpr repeatable quals content partitionClause orderClause startOffset endOffset alias over"
-    " ctequery search_clause cycle_clause cycle_mark_value cycle_mark_default coldeflist collClause join_using_alias"
+    " ctequery search_clause cycle_clause cycle_mark_value cycle_mark_default coldeflist collClause"
     # Fields of expressions
     " arg args lexpr rexpr testexpr subselect expr result defresult elements lidx uidx typeName typmods named_args"
     " agg_order agg_filter context_item pathspec passing output on_empty on_error exprs key value raw_expr string query"
@@ -98,6 +98,8 @@ ARRAY = "array[]"
 """Reads as a call where an array is built from values."""
 WHOLE_ROW = "row.*"
 """Reads as a call where a row of a relation is used as a value."""
+ROW = "row()"
+"""Reads as a call where a row is built from values."""
 NO_TEXT = "*"
 """Stands for an argument that is not a literal where a literal would be a name, or whose text is known to be short."""
 Places = Callable[[int | None], int | None]
@@ -120,6 +122,7 @@ class Walk:
         self._names: Names = frozenset()
         self._stars = 0
         self._samples = Samples()
+        self._rows = {"xmltable", "json_table"}
         self._searches = SearchNames()
         self._calls_in_from = False
         self._calls: dict[tuple[str, str | None, CallKind], int | None] = {}
@@ -145,7 +148,9 @@ class Walk:
             self._formed.append(FunctionCall("ts_match_tt", None, offset, "function", (None, None)))
         for offset in self._searches.find_texts():
             self._formed.append(FunctionCall(HEADLINE, None, offset, "function", (None, None, None)))
-        if self._stars > 0 or not self._samples.columns.isdisjoint(self._samples.rows):
+        if self._calls_in_from:
+            self._rows.update(name for name, _, kind in self._calls if kind == "function")
+        if self._stars > 0 or not self._samples.columns.isdisjoint(self._samples.rows | self._rows):
             self._calls.setdefault((WHOLE_ROW, None, "syntax"), None)
 
     def finish(self, places: Places, refusal: Refusal | None) -> ParsedStatement:
@@ -218,6 +223,7 @@ class Walk:
         var = node[key]
         name, schema, offset = var["relname"], var.get("schemaname"), var.get("location")
         if schema is None and name in self._names:
+            self._rows.add(name)
             return
         if schema is None and (f"pg_catalog.{name}" in self._rules.relations or name.startswith("pg_")):
             # The system's schema is searched before any other.
@@ -337,6 +343,10 @@ class Walk:
         """Record that the elements of an array get one type."""
         self._calls.setdefault((ARRAY, None, "syntax"), node[key].get("location"))
 
+    def row(self, node: Node, key: str) -> None:
+        """Record that a row is built from values."""
+        self._calls.setdefault((ROW, None, "syntax"), node[key].get("location"))
+
     def alias(self, node: Node, key: str) -> None:
         """Record the alias of a relation. With its columns renamed, any name may mean any of them."""
         self._samples.rows.add(node[key]["aliasname"])
@@ -379,9 +389,12 @@ class Walk:
             self._operators.setdefault(("=", None), node[key].get("location"))
 
     def join(self, node: Node, key: str) -> None:
-        """Record that USING and NATURAL compare."""
+        """Record that USING and NATURAL compare, and what they read."""
         if "usingClause" in node[key] or "isNatural" in node[key]:
             self._operators.setdefault(("=", None), None)
+        self._samples.columns.update(map(_text, node[key].get("usingClause", [])))
+        if "isNatural" in node[key]:
+            self._samples.columns.add("*")
 
     def membership(self, node: Node, key: str) -> None:
         """Record that IN compares."""
@@ -508,7 +521,9 @@ _STEPS: dict[str, _Step | None] = {
     "ColumnRef": Walk.column,
     "ResTarget": Walk.target,
     "A_ArrayExpr": Walk.array,
+    "RowExpr": Walk.row,
     "alias": Walk.alias,
+    "join_using_alias": Walk.alias,
     "A_Indirection": Walk.indirection,
     **dict.fromkeys(_JSON_WORDS, Walk.json),
     "A_Expr": Walk.operator,
