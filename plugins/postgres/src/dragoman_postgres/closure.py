@@ -318,6 +318,17 @@ WITH RECURSIVE member AS (
     WHERE cardinality(of_system.types) = cardinality(s.types) AND NOT EXISTS (
       SELECT FROM ROWS FROM (unnest(s.types), unnest(of_system.types)) AS a (own, theirs)
       WHERE a.own <> a.theirs AND NOT (a.own IN (SELECT oid FROM own) AND a.theirs IN (SELECT oid FROM texts))))
+  -- Beside a function of the same name for other types only these types, and rows of any kind, reach one for composite
+  -- types: a literal fits none of both.
+  UNION ALL SELECT s.class, s.oid, s.name,
+    'record'::regtype::oid || ARRAY(SELECT unnest(s.types) INTERSECT SELECT oid FROM composite)
+  FROM signatures s WHERE s.class = 'pg_proc'::regclass AND s.types && ARRAY(SELECT oid FROM composite) AND EXISTS (
+    SELECT FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
+    WHERE p.proname = s.name AND n.nspname = ANY ($3) AND p.pronargs = cardinality(s.types) AND p.provariadic = 0
+      AND p.oid NOT IN (SELECT oid FROM unsafe) AND NOT EXISTS (
+        SELECT FROM ROWS FROM (unnest(s.types), unnest(p.proargtypes::oid[])) AS a (own, other)
+        JOIN pg_type t ON t.oid = a.other
+        WHERE a.own <> a.other AND NOT (a.own IN (SELECT oid FROM composite) AND t.typcategory NOT IN ('C', 'P'))))
   UNION ALL SELECT 'pg_operator'::regclass, o.oid, o.oprname, ARRAY[o.oprleft]
   FROM operators o JOIN composite c ON c.oid = o.oprleft WHERE o.oprright = o.oprleft AND (
     SELECT count(*) FROM pg_operator s WHERE s.oprname = o.oprname AND s.oprleft = s.oprright AND s.oid < 16384

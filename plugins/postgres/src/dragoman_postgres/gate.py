@@ -11,7 +11,9 @@ from dragoman_postgres.encodings import check_names
 from dragoman_postgres.rasters import check_rasters
 from dragoman_postgres.rules import load_allowed
 from dragoman_postgres.user_defined import Reader, Remembered, UserDefined
+from dragoman_postgres.walk import ROW, WHOLE_ROW
 
+_RECORD = 2249
 _CALLED = frozenset({"function", "syntax"})
 
 
@@ -82,6 +84,7 @@ class PostgresGate(Remembered):
         return frozenset[int]().union(
             *(made.binding.get(relation, ()) for relation in relations),
             *(made.binding_type.get(named.name, ()) for named in parsed.types),
+            {_RECORD for call in parsed.calls if call.name in (ROW, WHOLE_ROW)},
         )
 
     def _check_active(self, relations: Iterable[Relation], active: Mapping[Relation, Relation]) -> None:

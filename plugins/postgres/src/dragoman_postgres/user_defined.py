@@ -40,7 +40,7 @@ class UserDefined:
     - `operator`: as `function`.
     - `type`: a cast to them, or from them, runs such code.
     - `bound_function`, `bound_operator`, `bound_type` (a cast to it): those that only values of certain types reach, by
-      number.
+      number. The type `record`: any row.
     - `binding`: the relations with such values.
     - `binding_type`: the types that create such values by a cast.
     - `relation`: reading them runs code; as written, and fully qualified.

@@ -26,5 +26,6 @@ def plantings() -> Iterator[Planting]:
     yield from functions.by_name()
     yield from functions.bodies()
     yield from functions.members()
+    yield from functions.namesakes()
     yield from functions.fillers()
     yield from functions.of_the_system()

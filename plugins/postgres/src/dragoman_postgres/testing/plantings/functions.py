@@ -277,6 +277,54 @@ def fillers() -> Iterator[Planting]:
         )
 
 
+def namesakes() -> Iterator[Planting]:
+    """Yield a function of composite values that has the name of the system's for texts."""
+    yield Planting(
+        "function for a composite type",
+        "the name of the system's",
+        """CREATE TYPE planted.two AS (a integer); CREATE DOMAIN planted.worn AS planted.two;
+        CREATE FUNCTION planted.lower(planted.two) RETURNS text LANGUAGE plpgsql IMMUTABLE AS
+        $$ BEGIN PERFORM planted.act(); RETURN ''; END $$;
+        CREATE TABLE planted.typed OF planted.two; INSERT INTO planted.typed VALUES (1);
+        CREATE TABLE planted.held (t planted.two, ts planted.two[], w planted.worn, note text);
+        INSERT INTO planted.held VALUES ('(1)', '{(1)}', '(1)', 'X');
+        CREATE VIEW planted.seen AS SELECT t FROM planted.held;""",
+        (
+            "SELECT lower(ROW(1))",
+            "SELECT lower(ROW(id)) FROM base",
+            "SELECT lower(q) FROM (SELECT 1) AS q",
+            "SELECT lower(q.*) FROM (SELECT 1 AS a) AS q",
+            "SELECT lower(q) FROM (VALUES (1)) AS q",
+            "WITH q AS (SELECT 1) SELECT lower(q) FROM q",
+            "WITH q AS (SELECT 1) SELECT lower(r) FROM q AS r",
+            "WITH RECURSIVE q AS (SELECT 1 UNION SELECT 2 FROM q) SELECT lower(q) FROM q",
+            "SELECT lower(json_each) FROM json_each('{\"a\": 1}')",
+            "SELECT lower(xmltable) FROM xmltable('/a' PASSING '<a/>' COLUMNS b integer PATH 'c')",
+            "SELECT lower(q) FROM (base CROSS JOIN base AS b) AS q",
+            "SELECT lower(q) FROM base JOIN base AS b USING (id) AS q",
+            "SELECT lower(q.*) FROM base JOIN base AS b USING (id) AS q",
+            "SELECT (SELECT lower(q)) FROM generate_series(1, 2) WITH ORDINALITY AS q",
+            "SELECT lower(q) FROM json_to_record('{}') AS q (a integer)",
+            "SELECT lower(q) FROM (SELECT id FROM base EXCEPT SELECT 1) AS q",
+            "SELECT lower(x) FROM ROWS FROM (generate_series(1, 2), generate_series(1, 2)) AS x",
+            "SELECT lower('(1)'::planted.two)",
+            "SELECT lower('(1)'::planted.worn)",
+            "SELECT lower(('{(1)}'::planted.two[])[1])",
+            "SELECT lower(json_populate_record(NULL::planted.two, '{}'))",
+            'SELECT lower(x) FROM json_to_record(\'{"t": {"a": 1}}\') AS y (t planted.two), LATERAL (SELECT y.t) AS z (x)',
+            "SELECT lower(t) FROM held",
+            "SELECT lower(ts[1]) FROM held",
+            "SELECT lower(w) FROM held",
+            "SELECT lower(x) FROM held, unnest(ts) AS x",
+            "SELECT lower(t) FROM seen",
+            "SELECT lower(t) FROM typed AS t",
+            "SELECT t.lower FROM typed AS t",
+            "SELECT (t).lower FROM held",
+        ),
+        harmless=("SELECT lower('X'), lower(name), lower(NULL) FROM base", "SELECT * FROM held", "SELECT lower($$X$$)"),
+    )
+
+
 _LEAVE = """DO $$ DECLARE f text; BEGIN
   FOR f IN SELECT objid::regprocedure::text FROM pg_depend
     WHERE classid = 'pg_proc'::regclass AND deptype = 'e' AND objid IN (
