@@ -311,7 +311,7 @@ def namesakes() -> Iterator[Planting]:
             "SELECT lower('(1)'::planted.worn)",
             "SELECT lower(('{(1)}'::planted.two[])[1])",
             "SELECT lower(json_populate_record(NULL::planted.two, '{}'))",
-            'SELECT lower(x) FROM json_to_record(\'{"t": {"a": 1}}\') AS y (t planted.two), LATERAL (SELECT t) AS z (x)',
+            'SELECT lower(x) FROM json_to_record(\'{"t": {"a": 1}}\') AS y (t planted.two), LATERAL (SELECT t) z (x)',
             "SELECT lower(t) FROM held",
             "SELECT lower(ts[1]) FROM held",
             "SELECT lower(w) FROM held",
