@@ -52,7 +52,7 @@ async def test_a_raster_that_a_caller_writes_reads_no_file(server: Server, datab
     for login in ({}, {"user": role, "password": Secret("x")}):
         async with Gateway.open([server.configure(database_name, **login)]) as gateway:
             for query in READING:
-                with pytest.raises(DragomanError, match="Access to offline bands disabled|may name any picture"):
+                with pytest.raises(DragomanError, match=r"Access to offline bands disabled|may name any picture"):
                     await gateway.query(None, query.format(raster))
 
 
