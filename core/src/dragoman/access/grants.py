@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -13,6 +14,8 @@ from dragoman.config.roles import Grant
 from dragoman.dialect import Capability, Dialect
 from dragoman.errors import ConfigurationError
 from dragoman.model import ConfinedRelation, Database, Expression, Relation, Table, TableColumn
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,6 +131,11 @@ def _speaks_of_columns(grant: ReadGrant) -> bool:
     return bool(grant.columns or grant.deny_columns or grant.masks)
 
 
+def _lists_columns(grant: ReadGrant) -> bool:
+    """Return whether a grant gives only columns that it names."""
+    return bool(grant.columns) and all(pattern.column.exact for pattern in grant.columns)
+
+
 class _Narrow:
     """Narrows a grant to what it says about the columns of one relation."""
 
@@ -160,6 +168,8 @@ class Grants:
         self._grants = tuple(grants)
         self._dialect = dialect
         self._home = database.database if Capability.CATALOGS in dialect.capabilities else None
+        # Where the engine knows the callers, it may hide a column from some of them.
+        self._sees_all_columns = database.identity == "gateway"
         tables = [(pattern, grant) for grant in self._grants for pattern in grant.tables]
         denied = [(pattern, f"{grant.key}.deny") for grant in self._grants for pattern in grant.deny]
         self._granting = ByName(dialect, [(each[0].parts[-1], each) for each in tables])
@@ -182,6 +192,8 @@ class Grants:
         granting = [self._of_relation(grant, table.relation) for grant in naming]
         if self._is_given_as_stored(granting, table):
             return self._whole(granting, table)
+        if self._lost_hidden_column(granting, table):
+            return None
         columns = self._columns(granting, table)
         if not granting or (table.columns and not columns):
             return None
@@ -226,6 +238,28 @@ class Grants:
     def _of_relation(self, grant: ReadGrant, relation: Relation) -> ReadGrant:
         narrow = self._narrow.get(id(grant))
         return narrow.to(relation) if narrow else grant
+
+    def _lost_hidden_column(self, granting: Sequence[ReadGrant], table: Table) -> bool:
+        """Return whether a relation lacks a column that a grant hides or masks by its whole name.
+
+        It may have another name now, under which nothing hides it.
+        """
+        if not self._sees_all_columns or all(map(_lists_columns, granting)):
+            return False
+        for grant in granting:
+            for pattern in (*grant.deny_columns, *(each for each, _ in grant.masks)):
+                if self._names_column_of(pattern, table.relation) and not self._hides_any(pattern, table):
+                    _log.error("%s is closed: it lacks the column of %s: %s", table.relation, grant.key, pattern.text)
+                    return True
+        return False
+
+    def _names_column_of(self, pattern: ColumnPattern, relation: Relation) -> bool:
+        at_home = len(pattern.relations) > 2 or relation.catalog in (None, self._home)
+        return pattern.exact and at_home and pattern.fits_relation(relation, self._dialect)
+
+    def _hides_any(self, pattern: ColumnPattern, table: Table) -> bool:
+        columns = [column.name for column in table.columns]
+        return not columns or any(pattern.hides(table.relation, name, self._dialect) for name in columns)
 
     def _columns(self, granting: Sequence[ReadGrant], table: Table) -> list[TableColumn]:
         """Return the granted columns of a relation, without those computed from hidden or masked columns."""
