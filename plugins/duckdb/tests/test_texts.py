@@ -2,11 +2,13 @@
 
 import csv
 import random
+from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import duckdb
 import pytest
-from dragoman import Database, Gateway
+from dragoman import Database, Gateway, QueryTimeout
 from dragoman_duckdb.worker.texts import find_small, write_call
 
 SAMPLE = 20_480
@@ -110,3 +112,46 @@ def test_columns_of_a_file_that_is_too_large_are_exact_text(tmp_path, monkeypatc
     monkeypatch.chdir(tmp_path)
     write(tmp_path / "large.csv", ["id", "v"], ["1", "1"], ["007", 'a, "b"'])
     assert duckdb.execute(f"FROM {write_call('large.csv')} WHERE id <> '1'").fetchall() == [("007", 'a, "b"')]
+
+
+@pytest.mark.parametrize("rows", [1, SAMPLE + 1])
+@pytest.mark.parametrize("first", ["2024-12-31", "31/12/2024", "2024-12-31 10:00:00", "31/12/2024 10:00:00"])
+async def test_a_date_that_is_written_in_another_way_keeps_its_meaning(lake, rows, first):
+    """The second value is answered as it is written, or as the moment that it means."""
+    odd = {
+        **{"infinity": "9999-12-31", "-infinity": "-infinity", "epoch": "1970-01-01", "2024/02/03": "2024-02-03"},
+        **{"0044-03-15 (BC)": "0044-03-15 (BC)", "12024-01-02": "12024-01-02", "03.02.2024": "03.02.2024"},
+        **{"2024-02-03 10:00:00": "2024-02-03 10:00:00", "2024/02/03 10:00": "2024-02-03 10:00:00"},
+    }
+    for number, late in enumerate(odd):
+        (lake.folder / "lake" / f"t{number}.csv").write_text(f"id,v\n{f'1,{first}{chr(10)}' * rows}2,{late}\n")
+    async with Gateway.open([lake]) as gateway:
+        for number, (late, moment) in enumerate(odd.items()):
+            answer = await gateway.query(None, f"SELECT CAST(v AS VARCHAR) FROM t{number} WHERE id = 2")
+            told = answer.rows[0][0].removesuffix("+00").removesuffix(" 00:00:00")
+            assert told in (late, moment), late
+
+
+async def test_a_folder_is_read_although_callers_wait_for_less_time_than_that_takes(lake):
+    with (lake.folder / "lake" / "t.csv").open("w") as file:
+        file.write(f"{','.join(f'c{number}' for number in range(40))}\n")
+        file.write(f"{','.join(['12'] * 40)}\n" * 400_000)
+    async with Gateway.open([replace(lake, timeout=0.5)]) as gateway:
+        for _ in range(100):
+            with suppress(QueryTimeout):
+                assert (await gateway.query(None, "SELECT c0 FROM t LIMIT 1")).rows == [[12]]
+                return
+    pytest.fail("every call ran into its timeout")
+
+
+@pytest.mark.parametrize(
+    ("late", "means"),
+    [
+        *(('"a ""b"" c"', 'a "b" c'), ('"x;y"', "x;y"), ('"two\nlines"', "two\nlines")),
+        *((text, text) for text in ('5" pipe', '"tis', '"tis" b')),
+    ],
+)
+async def test_a_late_quote_counts_in_a_file_with_one_column(lake, late, means):
+    (lake.folder / "lake" / "t.csv").write_text("v\n" + "a\n" * (SAMPLE + 1) + late + "\n")
+    async with Gateway.open([lake]) as gateway:
+        assert (await gateway.query(None, "SELECT v FROM t WHERE v <> 'a'")).rows == [[means]]

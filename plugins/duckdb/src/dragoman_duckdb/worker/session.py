@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import re
 import threading
 from typing import Any
@@ -30,7 +32,11 @@ AGAIN = 0.01
 
 
 class Session:
-    """Opens at the first statement, and again when the files have changed. Keeps no state between statements."""
+    """Opens a folder at once, a file at the first statement, and again when they have changed.
+
+    Looking at a folder's files may take longer than a statement may, whose process is then killed. The next process
+    gets the time that it needs: no caller's deadline ends a start. Keeps no state between statements.
+    """
 
     def __init__(self, setup: Setup) -> None:
         self._setup = setup
@@ -43,6 +49,9 @@ class Session:
         self._ended = threading.Event()
         self._timer: threading.Timer | None = None
         self._why = ""
+        if os.path.isdir(setup.path):
+            with contextlib.suppress(Exception):  # the first statement tells
+                self._connect()
 
     def expect(self, timeout: float) -> None:
         """Announce a statement and its timeout in seconds. Called from the listening thread, as `interrupt` is."""

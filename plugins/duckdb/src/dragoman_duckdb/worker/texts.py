@@ -9,6 +9,7 @@ takes quotes for a part of the value.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Mapping
 from itertools import accumulate
 from typing import Any, cast
@@ -35,6 +36,10 @@ FACTS = {
 """The options of `read_csv`, and what `sniff_csv` calls them."""
 AS_TEXT = "all_varchar = true, quote = '\"', escape = '\"'"
 ZONE = r":[0-9]+(\.[0-9]+)?\s*(Z|UTC|[+-][0-9]{2}(:?[0-9]{2})?)\s*$"
+ISO = "%Y-%m-%d"
+"""The format of dates without which DuckDB reads all of these, `infinity`, 2024/01/01 and years before 1 as well."""
+Facts = Mapping[str, Any]
+ZONED = "TIMESTAMP WITH TIME ZONE"
 _KNOWN: dict[str, tuple[State, str]] = {}
 """What was found out of each file: when another one comes or changes, it is not looked at again."""
 
@@ -64,26 +69,57 @@ def _options(connection: duckdb.DuckDBPyConnection, path: str) -> str:
     sniffed = f"SELECT {', '.join(FACTS.values())} FROM sniff_csv({quote_text(literally(path))}, sample_size = -1)"
     try:
         (found,) = connection.execute(sniffed).fetchall()
-        facts: dict[str, Any] = {option: fact for option, fact in zip(FACTS, found, strict=True) if fact is not None}
-        return _join(facts | {"columns": _find_zones(connection, path, facts)})
+        known = {option: fact for option, fact in zip(FACTS, found, strict=True) if fact is not None and fact != ISO}
+        facts = _find_quotes(connection, path, known)
+        return _join({**facts, "columns": _find_moments(connection, path, facts)})
     except duckdb.Error:  # some row fits no other; who reads it is told
         return AS_TEXT
 
 
-def _find_zones(connection: duckdb.DuckDBPyConnection, path: str, facts: dict[str, Any]) -> list[dict[str, str]]:
-    """Return the columns; one of moments has a zone if any moment has, which DuckDB sees in the first rows only."""
+def _find_quotes(connection: duckdb.DuckDBPyConnection, path: str, facts: Facts) -> Facts:
+    """Return the quotes of a file with one column of texts, of which DuckDB looks at the first rows only."""
+    quoted = {**facts, "quote": '"', "escape": '"'}
+    if [column["type"] for column in facts["columns"]] == ["VARCHAR"] and facts.get("quote") == "(empty)":
+        with contextlib.suppress(duckdb.Error):  # a value begins with a quote that does not end
+            connection.execute(f"SELECT count(COLUMNS(*)) FROM {write_call(path, _join(quoted))}")
+            return quoted
+    return facts
+
+
+def _find_moments(connection: duckdb.DuckDBPyConnection, path: str, facts: Facts) -> list[dict[str, str]]:
+    """Return the columns, with types of dates and moments that hold all of them.
+
+    One has a zone if any moment has, which DuckDB sees in the first rows only. With a format it reads `infinity` as the
+    year 1900, and ends at a value of another format that was among the first.
+    """
     columns: list[dict[str, str]] = facts["columns"]
-    moments = [column["name"] for column in columns if column["type"] == "TIMESTAMP"]
-    if not moments:
+    asked = {column["name"]: _ask_type(column, facts) for column in columns}
+    if not any(asked.values()):
         return columns
-    as_text = _join(facts | {"columns": [column | {"type": "VARCHAR"} for column in columns]})
-    asked = ", ".join(f"bool_or(regexp_matches({quote_name(name)}, {quote_text(ZONE)}))" for name in moments)
-    (found,) = connection.execute(f"SELECT {asked} FROM {write_call(path, as_text)}").fetchall()
-    zoned = {name for name, has_zone in zip(moments, found, strict=True) if has_zone}
-    return [column | {"type": "TIMESTAMPTZ"} if column["name"] in zoned else column for column in columns]
+    as_text = _join({**facts, "columns": [{**column, "type": "VARCHAR"} for column in columns]})
+    selected = ", ".join(filter(None, asked.values()))
+    (found,) = connection.execute(f"SELECT {selected} FROM {write_call(path, as_text)}").fetchall()
+    types = dict(zip([name for name, ask in asked.items() if ask], found, strict=True))
+    return [{**column, "type": types.get(column["name"]) or column["type"]} for column in columns]
 
 
-def _join(facts: Mapping[str, Any]) -> str:
+def _ask_type(column: Mapping[str, str], facts: Facts) -> str:
+    """Return an expression of the type that a column of dates or moments needs, or nothing for other columns."""
+    name, type_ = quote_name(column["name"]), column["type"]
+    written = facts.get({"DATE": "dateformat", "TIMESTAMP": "timestampformat"}.get(type_, ""))
+    if written:
+        return _unless(f"{name} ~ '.*[0-9].*' AND try_strptime({name}, {quote_text(written)}) IS NOT NULL", name)
+    if type_ == ZONED:
+        return _unless(f"try_cast({name} AS {ZONED}) IS NOT NULL", name)
+    zoned = f"bool_or(regexp_matches({name}, {quote_text(ZONE)}))"
+    return f"CASE WHEN {zoned} THEN {quote_text(ZONED)} END" if type_ == "TIMESTAMP" else ""
+
+
+def _unless(fits: str, name: str) -> str:
+    return f"CASE WHEN NOT bool_and({name} = '' OR ({fits})) THEN 'VARCHAR' END"
+
+
+def _join(facts: Facts) -> str:
     return ", ".join(("auto_detect = false", *(f"{option} = {_write(facts[option])}" for option in facts)))
 
 
