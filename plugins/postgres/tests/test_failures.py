@@ -1,8 +1,12 @@
 """SQLSTATEs become codes, positions point into the caller's text, and nothing of ours shows."""
 
+import asyncio
+from contextlib import asynccontextmanager
+
 import asyncpg
 import pytest
 from dragoman import (
+    Busy,
     ColumnNotFound,
     ConnectionFailed,
     DragomanError,
@@ -14,6 +18,8 @@ from dragoman import (
     TableNotFound,
     WriteDenied,
 )
+from dragoman.config import Configuration
+from dragoman.config.roles import Grant, Role
 from dragoman.testing.asking import ask, failure_of, value_of
 from dragoman_postgres.executor import PostgresExecutor
 
@@ -223,3 +229,31 @@ async def test_a_foreign_table_whose_server_is_away_does_not_make_the_database_u
     assert await value_of(executor, "SELECT pg_backend_pid()") == pid
     await executor.aclose()
     await server.drop(name)
+
+
+@asynccontextmanager
+async def connected(server, name):
+    connection = await asyncpg.connect(server.address(name))
+    yield connection
+    await connection.close()
+
+
+async def test_a_query_that_the_server_cancels_for_another_session_may_be_sent_again(server):
+    """Also where masks are computed, on whose values a query may fail: this is none of them."""
+    name = await server.create("CREATE TABLE first (id int, name text); CREATE TABLE second (id int)")
+    await server.run(f"ALTER DATABASE {name} SET deadlock_timeout = '5s'", name)
+    database = server.configure(name)
+    grant = Grant(database=database.name, tables=("public.*",), masks={"public.first.name": "hash"})
+    role = Role(name="all", principals=frozenset({"*"}), grants=(grant,))
+    settings = Configuration(databases={database.name: database}, roles={"all": role})
+    async with Gateway.open(settings) as gateway, connected(server, name) as other, connected(server, name) as watch:
+        await gateway.query(None, "SELECT 1 FROM first, second")
+        await other.execute("SET deadlock_timeout = '1h'; BEGIN; LOCK second")
+        reading = asyncio.create_task(gateway.query(None, "SELECT name FROM first, second"))
+        while not await watch.fetchval("SELECT count(*) FROM pg_locks WHERE NOT granted"):
+            await asyncio.sleep(0)
+        locking = asyncio.create_task(other.execute("LOCK first"))
+        with pytest.raises(Busy, match="deadlock detected") as raised:
+            await reading
+        await locking
+    assert raised.value.suggestion.startswith("Try again")

@@ -10,6 +10,7 @@ from typing import Any, NoReturn, TypeVar
 
 import asyncpg
 from dragoman import (
+    Busy,
     ColumnNotFound,
     ConnectionFailed,
     DragomanError,
@@ -174,6 +175,10 @@ _UNREACHABLE: dict[str, str] = {
 }
 
 
+_FOR_OTHERS = re.compile(
+    "canceling statement due to conflict with recovery|deadlock detected|could not serialize access"
+)
+"""Messages of a query that the server ends for another session or, on a replica, for changes of the primary."""
 _RAISED = "exec_stmt_raise"
 """The routine of the server behind RAISE: its message comes from the author of a function."""
 _MOST_SAID = 500
@@ -304,6 +309,8 @@ def _server_error(error: Any, database: str, prefix: int, length: int | None) ->
     if kind is ConnectionFailed:
         why = _UNREACHABLE.get(state) or _UNREACHABLE.get(state[:2]) or "the connection broke"
         return unreachable(database, why, suggestion)
+    if state.startswith("40") and _FOR_OTHERS.match(message):
+        kind = Busy
     if state == "57014" and "user request" in message:
         return QueryCancelled("The query was cancelled.")
     for phrase, unsupported in _UNSUPPORTED_BY_SERVER.items():
