@@ -52,11 +52,16 @@ def secret(value: Any) -> Secret:
 
 
 def closing(read: Reader) -> Reader:
-    """Return a reader of what keeps somebody out. It refuses an empty text, such as that of an empty variable."""
+    """Return a reader of what keeps somebody out.
+
+    It refuses an empty text, such as that of an empty variable, alone or in a list.
+    """
 
     def refuse_empty(value: Any) -> Any:
         written = value.reveal() if isinstance(value, Secret) else value
-        if isinstance(written, str) and not written.strip(" \t,"):
+        if any(
+            isinstance(each, str) and not each.strip(" \t,") for each in (written if is_list(written) else [written])
+        ):
             raise Wrong("expected a value, not an empty text", "Leave the key out to set nothing.")
         return read(value)
 
