@@ -449,8 +449,10 @@ class Store:
 
     def _sweep(self) -> None:
         self._sweeping = None
-        self.expire()
-        self._sweep_later()
+        try:
+            self.expire()
+        finally:
+            self._sweep_later()
 
     async def drop(self, principal: Principal, name: str) -> None:
         """End and remove a result. Raises `ResultNotFound`."""
