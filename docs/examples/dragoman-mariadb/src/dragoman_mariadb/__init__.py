@@ -74,8 +74,8 @@ RESERVED = """
     varbinary varchar varcharacter varying while with write xor year_month zerofill
 """
 SECRETS = r"(mysql|performance_schema|sys)\..*|information_schema\.(processlist|user_variables|.*_privileges)"
-UNCUT = f"sql_select_limit = {2**64 - 1}, group_concat_max_len = {2**32 - 1}"
-"""Without these the server cuts rows, or what `GROUP_CONCAT` makes, where its settings say so, and tells nobody."""
+# Settings by which the server would cut rows, and what GROUP_CONCAT makes, and tell nobody.
+UNCUT = f"sql_select_limit = {2**64 - 1}, group_concat_max_len = @@max_allowed_packet"
 # Pinned: modes change what quotes, || and a backslash mean, and the guard reads them as these.
 MODES = "STRICT_TRANS_TABLES,ERROR_FOR_DIVISION_BY_ZERO"
 
