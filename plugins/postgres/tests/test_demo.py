@@ -50,7 +50,7 @@ async def is_awake(folder):
         connection = await asyncpg.connect(host=folder, user="reader", database="support")
     except (OSError, asyncpg.PostgresError):
         return False
-    await connection.close()
+    connection.terminate()  # without a word to the server, which may be ending
     return True
 
 
