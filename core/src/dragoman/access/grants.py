@@ -254,8 +254,7 @@ class Grants:
         return False
 
     def _names_column_of(self, pattern: ColumnPattern, relation: Relation) -> bool:
-        at_home = len(pattern.relations) > 2 or relation.catalog in (None, self._home)
-        return pattern.exact and at_home and pattern.fits_relation(relation, self._dialect)
+        return pattern.exact and self.fits(RelationPattern(pattern.relations), relation)
 
     def _hides_any(self, pattern: ColumnPattern, table: Table) -> bool:
         columns = [column.name for column in table.columns]
