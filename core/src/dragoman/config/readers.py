@@ -59,9 +59,8 @@ def closing(read: Reader) -> Reader:
 
     def refuse_empty(value: Any) -> Any:
         written = value.reveal() if isinstance(value, Secret) else value
-        if any(
-            isinstance(each, str) and not each.strip(" \t,") for each in (written if is_list(written) else [written])
-        ):
+        values = written if is_list(written) else [written]
+        if any(isinstance(each, str) and not each.strip(" \t,") for each in values):
             raise Wrong("expected a value, not an empty text", "Leave the key out to set nothing.")
         return read(value)
 
