@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from dragoman import Database, Relation, Validator
@@ -169,7 +169,7 @@ class Remembered(Validator):
             )
             accepted = Options(**self._database.options).outdb_rasters
             rasters = frozenset[str]() if accepted else await find_open_rasters(connection)
-        return replace(_user_defined(found, encoding), rasters=rasters)
+        return _user_defined(found, encoding, rasters)
 
     async def _judge_bodies(self, connection: Any) -> tuple[list[int], list[int]]:
         """Return the functions in SQL that only compute, and those of extensions that are misled, by number."""
@@ -188,7 +188,7 @@ def _like(pattern: str) -> str:
     return pattern.replace("_", r"\_").replace("*", "%")
 
 
-def _user_defined(rows: Iterable[Any], encoding: str) -> UserDefined:
+def _user_defined(rows: Iterable[Any], encoding: str, rasters: frozenset[str]) -> UserDefined:
     names: dict[str, set[str]] = {kind: set() for kind in _NAMES}
     found: dict[str, Any] = {kind: {} for kind in (*_TYPED, *_RELATIONS)}
     for kind, name, schema, types in rows:
@@ -202,7 +202,7 @@ def _user_defined(rows: Iterable[Any], encoding: str) -> UserDefined:
         else:
             key = Relation(name, schema) if kind == "binding" else name
             found[kind][key] = found[kind].get(key, frozenset()) | frozenset(types)
-    found |= {"encoding": encoding, **{kind: frozenset(names[kind]) for kind in _NAMES}}
+    found |= {"encoding": encoding, "rasters": rasters, **{kind: frozenset(names[kind]) for kind in _NAMES}}
     return UserDefined(**found)
 
 
