@@ -17,7 +17,6 @@ import asyncpg
 import duckdb
 import pytest
 from dragoman import Database, Gateway, QueryError, TableNotFound
-from dragoman.catalog.watch import Watch
 from dragoman.config import Configuration
 from dragoman.config.roles import Grant, Role
 from dragoman.gateway import queries
@@ -174,12 +173,6 @@ def configure(database: Database, schema: str) -> Configuration:
     )
     role = Role(name="r", principals=frozenset({"*"}), grants=(grant,))
     return Configuration(databases={"shop": database}, roles={"r": role})
-
-
-@pytest.fixture
-def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have the database asked at every call whether it has changed."""
-    monkeypatch.setattr(Watch, "is_due", True)
 
 
 async def check(flavour: Flavour, configuration: Configuration, run: Run, seeds: range, steps: int) -> None:

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import apsw
 import pytest
-from dragoman.catalog.watch import Watch
 
 from .conftest import Opened, ask
 
@@ -28,10 +27,7 @@ CHANGES = {
 }
 
 
-@pytest.fixture(autouse=True)
-def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have the database asked at every call whether it has changed."""
-    monkeypatch.setattr(Watch, "is_due", True)
+pytestmark = pytest.mark.usefixtures("at_once")
 
 
 def change(folder: Path, statement: str) -> None:
