@@ -363,6 +363,22 @@ async def test_a_mask_of_several_expressions_stops_the_start(database, mask):
             pass
 
 
+async def test_masks_that_make_too_much_sql_say_so_at_the_start_or_where_a_statement_repeats_them(database):
+    long = f"nullif({{}}, '{'x' * 50_000}')"
+    every = {name: long.format(name) for name in ("tenant", "note", "id::text", "total::text")}
+    masks = {name.removesuffix("::text"): expression for name, expression in every.items()}
+    with pytest.raises(ConfigurationError, match="at most 262144 are sent"):
+        async with opened(database, masks=masks):
+            pass
+    async with opened(database, masks={"note": long.format("note")}) as gateway:
+        toolbox = Toolbox(gateway)
+        assert "rows" in await ask(toolbox, "execute_query", sql="SELECT note FROM sales.orders")
+        repeated = " UNION ".join(["SELECT note FROM sales.orders"] * 6)
+        error = (await ask(toolbox, "execute_query", sql=repeated))["error"]
+    assert error["code"] == "UNSUPPORTED"
+    assert "Read fewer of these tables in one statement" in error["suggestion"]
+
+
 OF_ROWS = (
     "count(*)",
     "count(id) FILTER (WHERE id > 1)",

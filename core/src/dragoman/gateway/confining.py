@@ -49,6 +49,17 @@ UNFIT = (InvalidSql, NotFound, QueryError, Refused, Unsupported)
 _log = logging.getLogger(__name__)
 
 
+class TooLong(Unsupported):
+    """The filters and masks of a statement's tables make too many bytes of SQL."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__(
+            f"With the filters and masks of its tables the statement has {size} bytes; at most {MOST_MADE} are sent.",
+            suggestion="Read fewer of these tables in one statement. "
+            "The server's administrator can write shorter masks, or put them into a view of the database.",
+        )
+
+
 @dataclass(slots=True)
 class Sent:
     """What the dialect made of a statement. `passed`: the states under which the dialect's own checks let it pass."""
@@ -282,6 +293,8 @@ class Confiner:
 
         All confined relations must be replaced.
         """
+        if (size := len(confined.text.encode())) > MOST_MADE:
+            raise TooLong(size)
         try:
             sent = await asyncio.to_thread(self._read, confined.text)
             parsed = sent.parsed

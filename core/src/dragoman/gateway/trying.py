@@ -12,7 +12,7 @@ from dragoman.catalog.granted import FindSources, sources_of
 from dragoman.cooperative import without_blocking
 from dragoman.dialect import Dialect
 from dragoman.errors import ColumnNotFound, DragomanError
-from dragoman.gateway.confining import UNFIT, Confiner, Prepare
+from dragoman.gateway.confining import UNFIT, Confiner, Prepare, TooLong
 from dragoman.model import ConfinedRelation, Database, Relation, Table
 
 TOGETHER = 16
@@ -109,7 +109,8 @@ async def _explain(
     part: ConfinedRelation, error: DragomanError, confiner: Confiner, prepare: Prepare
 ) -> tuple[str, str]:
     """Return why a part does not compile, and the remedy."""
-    wrong, why = await _find_of_rows(part, confiner, prepare), error.message.removesuffix(".")
+    why = error.message.removesuffix(".")
+    wrong = None if isinstance(error, TooLong) else await _find_of_rows(part, confiner, prepare)
     if wrong is None:
         # An administrator reads it, who has other ways to see columns than the tools that the error names.
         near = error.suggestion if error.suggestion.startswith("Did you mean") else ""
