@@ -12,6 +12,7 @@ from dragoman import ConfigurationError, ConnectionFailed, Database, DialectErro
 from dragoman.config import Configuration
 from dragoman.config.roles import Grant, Role
 from dragoman.gateway.confining import Confiner
+from dragoman.model import LOCAL, Limits
 from dragoman.sql import Statement
 
 
@@ -167,16 +168,32 @@ async def test_a_call_s_own_timeout_counts_while_the_catalog_is_read(install, mo
             await gateway.query("x", "SELECT 1 FROM things", timeout=0.01)
 
 
-async def test_a_call_s_timeout_counts_while_its_statement_is_confined(shop: Database, monkeypatch: pytest.MonkeyPatch):
-    async def hang(self: Confiner, statement: Statement) -> None:
-        await asyncio.Event().wait()
+async def hang(self: Confiner, statement: Statement) -> None:
+    await asyncio.Event().wait()
 
-    monkeypatch.setattr(Confiner, "confine", hang)
+
+def masked(shop: Database, timeout: float) -> Configuration:
     own = Grant(database="shop", tables=("*",), masks={"*.name": "hash"})
-    settings = Configuration(
-        databases={"shop": replace(shop, timeout=600)},
+    return Configuration(
+        databases={"shop": replace(shop, timeout=timeout)},
         roles={"all": Role(name="all", principals=frozenset({"*"}), grants=(own,))},
     )
+
+
+async def test_a_kept_result_s_statement_is_judged_again_within_the_timeout(
+    shop: Database, monkeypatch: pytest.MonkeyPatch
+):
+    async with asyncio.timeout(60), Gateway.open(masked(shop, 5)) as gateway:
+        await gateway.kept.keep("names", "shop", "SELECT name FROM customers", principal=LOCAL, tool="execute_query")
+        monkeypatch.setattr(Confiner, "confine", hang)
+        gateway.for_principal(LOCAL).database("shop").limits = Limits(10, 1000, 0.01)
+        with pytest.raises(QueryTimeout, match=r"it was not known what the query reads"):
+            await gateway.kept.find("names", LOCAL)
+
+
+async def test_a_call_s_timeout_counts_while_its_statement_is_confined(shop: Database, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(Confiner, "confine", hang)
+    settings = masked(shop, 600)
     async with asyncio.timeout(60), Gateway.open(settings) as gateway:
         with pytest.raises(QueryTimeout, match=r"^Within 0\.01 seconds it was not known what the query reads"):
             await gateway.query("shop", "SELECT 1 FROM customers", timeout=0.01)

@@ -13,7 +13,8 @@ from dragoman.errors import ConfigurationError, ParameterError, ResultNotFound
 from dragoman.gateway.exporting import Exports
 from dragoman.gateway.kept_database import NAME as RESULTS
 from dragoman.gateway.kept_database import ResultsDatabases
-from dragoman.gateway.queries import Query
+from dragoman.gateway.queries import Query, too_late_to_judge
+from dragoman.gateway.tasks import within
 from dragoman.kept import Bounds, Kept, OpenFile, Owner, Source, Store
 from dragoman.model import Acting, Confinement, Limits, Principal, RowStream
 from dragoman.results import Collected, truncation
@@ -182,10 +183,8 @@ class Keeper:
         seen = self._gateway.for_principal(principal)
         for database, sql, part in kept.sources:
             opened = seen.database(database)
-            statement = await opened.judge.judge(sql, "get_result", principal)
-            confined = await opened.confiner.confine(statement) if opened.confiner else None
-            confinement = confined.confinement(principal) if confined else None
-            if await _part(opened, statement, confinement, opened.acting(principal)) != part:
+            now = await within(opened.limits.timeout, _judge_again(opened, sql, principal), too_late_to_judge)
+            if now != part:
                 raise ResultNotFound(f"What you may read has changed since {kept.name} was kept.")
 
     async def drop(self, name: str, principal: Principal) -> None:
@@ -212,6 +211,14 @@ class Keeper:
         """End running work and remove every file."""
         await self.databases.aclose()
         await self._store.aclose()
+
+
+async def _judge_again(opened: OpenDatabase, sql: str, principal: Principal) -> str:
+    """Return the key of `_part` for a statement by what its caller may read now. Raises the refusal."""
+    statement = await opened.judge.judge(sql, "get_result", principal)
+    confined = await opened.confiner.confine(statement) if opened.confiner else None
+    confinement = confined.confinement(principal) if confined else None
+    return await _part(opened, statement, confinement, opened.acting(principal))
 
 
 async def _part(

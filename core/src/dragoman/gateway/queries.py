@@ -111,7 +111,7 @@ class Query:
             translated, notices = sql if sql != written else None, notices + told
         judging = time.monotonic()
         try:
-            statement = await within(limits.timeout, opened.judge.judge(sql, tool, principal), _too_late_to_judge)
+            statement = await within(limits.timeout, opened.judge.judge(sql, tool, principal), too_late_to_judge)
         except DragomanError as error:
             opened.health.saw(error)
             if from_dialect is None:
@@ -132,7 +132,7 @@ class Query:
         if opened.confiner is not None:
             left = max(0.0, limits.timeout - (time.monotonic() - judging))
             confined = await within(
-                left, opened.confiner.confine(statement), lambda _: _too_late_to_judge(limits.timeout)
+                left, opened.confiner.confine(statement), lambda _: too_late_to_judge(limits.timeout)
             )
             request = confined.request(request) if confined else request
         query = cls(opened, statement, request, notices, tuple(params), translated, confined, tool, since)
@@ -465,7 +465,8 @@ def _names_other(error: DragomanError, written: str) -> bool:
     return not words_in(told) <= words_in(written)
 
 
-def _too_late_to_judge(timeout: float) -> QueryTimeout:
+def too_late_to_judge(timeout: float) -> QueryTimeout:
+    """Return the error for a statement that was not judged within so many seconds."""
     return QueryTimeout(
         f"Within {timeout:g} seconds it was not known what the query reads.",
         suggestion="The database is asked about its tables, and may need longer: try again in a moment.",
