@@ -2,12 +2,15 @@
 
 import tomllib
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import asyncpg
 import pytest
 from dragoman import DragomanError, Gateway
+from dragoman.config import Configuration
+from dragoman.config.roles import Grant, Role
 from dragoman_postgres.testing import Server
 
 DATABASES: list[dict[str, Any]] = tomllib.loads(Path(__file__).with_name("ordinary.toml").read_text(encoding="utf-8"))[
@@ -35,6 +38,7 @@ SELECT t @> '{1}', t && ARRAY[1], 1 = ANY (t) FROM o
 SELECT coalesce(n, 'x'), CASE WHEN v > 1 THEN 'a' END, nullif(v, 0), greatest(v, 2) FROM o
 SELECT row_number() OVER (ORDER BY v), gen_random_uuid() FROM o
 """.strip().splitlines()
+EVERYTHING: Final = Role(name="all", principals=frozenset({"*"}))
 
 
 async def _refused(gateway: Gateway, queries: Sequence[str]) -> list[tuple[str, str]]:
@@ -60,6 +64,30 @@ async def test_ordinary_statements_pass(server: Server, admin: asyncpg.Connectio
     async with Gateway.open([server.configure(name)]) as gateway:
         assert await _refused(gateway, ordinary["queries"].strip().splitlines()) == []
     await server.drop(name)
+
+
+@pytest.mark.parametrize("ordinary", [{"name": "table"}, *DATABASES], ids=lambda each: each["name"])
+async def test_schemas_and_roles_together_refuse_no_more_than_each_alone(
+    server: Server, admin: asyncpg.Connection, ordinary: dict[str, Any]
+):
+    if admin.get_server_version().major < ordinary.get("since", 13) or ordinary.get("extensions"):
+        pytest.skip("it is not there")
+    name = await server.create(ordinary.get("script", TABLE))
+    queries = ordinary.get("queries", "\n".join(EVERYBODY)).strip().splitlines()
+    alone = await _refused_to(server, queries, name, schemas=("public",))
+    alone |= await _refused_to(server, queries, name, EVERYTHING)
+    assert await _refused_to(server, queries, name, EVERYTHING, schemas=("public",)) == alone
+    if ordinary["name"] == "table":
+        assert not alone
+    await server.drop(name)
+
+
+async def _refused_to(server: Server, queries: Sequence[str], name: str, *roles: Role, **fields: Any) -> set[str]:
+    """Return the queries that are refused to callers with these roles, each with a grant of every table."""
+    grants = (Grant(database=name, tables=("public.*",), key="roles.all.grants.0"),)
+    known = {role.name: replace(role, grants=grants) for role in roles}
+    async with Gateway.open(Configuration(databases={name: server.configure(name, **fields)}, roles=known)) as gateway:
+        return {query for query, _ in await _refused(gateway, queries)}
 
 
 @pytest.mark.timeout(600)

@@ -220,7 +220,7 @@ class GrantedCatalog(Catalog):
     async def _restrict_anew(self, seen: Snapshot) -> None:
         await self._check(seen)
         permissions = await self._decide(seen)
-        self.places.settle(schema.name for schema in seen.known_schemas if schema.system)
+        self.places.settle_as(self._whole.places)  # the snapshot has the configured schemas alone
         with pause_collection():
             left = await in_thread_if_many(len(seen.tables), self._reduce_all, seen, permissions)
         self._namespace = seen.namespace

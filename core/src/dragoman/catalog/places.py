@@ -81,6 +81,10 @@ class Places:
         """Record the engine's own schemas. Everybody may know their contents, such as types."""
         self._engine = frozenset(engine)
 
+    def settle_as(self, other: Places) -> None:
+        """Record the engine's own schemas as another part of the database has them."""
+        self._engine = other._engine
+
     def visible(self, schema: str | None, catalog: str | None) -> bool:
         """Return whether a schema, by its stored names, exists for callers."""
         return not self.configured or any(self._allows(parts, schema, catalog) for parts in self.configured)
