@@ -80,6 +80,26 @@ async def test_kept_results_are_tables_that_join(configuration):
         assert str(configuration.results.dir) not in json.dumps([joined, tables, described, plan])
 
 
+MOMENTS = [
+    ("extract(hour FROM seen)", 23),
+    ("CAST(CAST(seen AS DATE) AS VARCHAR)", "2026-07-01"),
+    ("CAST(seen AS VARCHAR)", "2026-07-01 23:30:00+00"),
+    ("seen < TIMESTAMP '2026-07-01 23:45:00'", True),
+]
+
+
+@pytest.mark.parametrize(("expression", "wanted"), MOMENTS)
+async def test_a_moment_s_day_is_that_of_utc_wherever_the_server_runs(configuration, monkeypatch, expression, wanted):
+    monkeypatch.setenv("TZ", "Pacific/Kiritimati")
+    async with Gateway.open(configuration) as gateway:
+        toolbox = Toolbox(gateway, profile="full")
+        await keep(toolbox, "one", "SELECT 1 AS id")
+        moment = "TIMESTAMPTZ '2026-07-01 23:30:00+00'"
+        await keep(toolbox, "moments", f"SELECT {moment} AS seen FROM one", database="results")
+        answer = await ask(toolbox, "execute_query", database="results", sql=f"SELECT {expression} FROM moments")
+        assert answer.get("rows") == [[wanted]], answer
+
+
 @pytest.mark.parametrize(
     "listed", ["sqlite_master", "duckdb_views", "pg_catalog.pg_views", "information_schema.views", "pg_settings"]
 )

@@ -47,6 +47,8 @@ def open_sealed(setup: Setup) -> duckdb.DuckDBPyConnection:
         connection.execute("SET enable_external_access = false")
     else:
         connection = _open_folder(file, limits)
+    # What a moment's day is must not depend on the machine of the gateway, nor differ from the other dialects.
+    connection.execute("SET GLOBAL TimeZone = 'UTC'")
     connection.execute("SET lock_configuration = true")
     return connection
 
