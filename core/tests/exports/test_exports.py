@@ -39,6 +39,12 @@ def _export(folder: Path, form: str, columns: list[Column], rows: list[list[Any]
 TYPED = [
     (Column("n", "bigint", Kind("integer")), [1, "9223372036854775807", None], [1, 2**63 - 1, None]),
     (Column("d", "numeric(12,2)", Kind("text")), ["12.50", "-0.01", None], [Decimal("12.50"), Decimal("-0.01"), None]),
+    (
+        Column("d", "numeric", Kind("text")),
+        ["3", "22500225000.000", None, "-0.5", "1e-12"],
+        [Decimal(3), Decimal("22500225000"), None, Decimal("-0.5"), Decimal("1e-12")],
+    ),
+    (Column("d", "decimal", Kind("text")), ["99999999999999999999999999999999999999", "-1"], [Decimal(10**38 - 1), -1]),
     (Column("f", "double precision", Kind("float")), [1.5, "-Infinity", 2], [1.5, -math.inf, 2.0]),
     (Column("b", "boolean", Kind("boolean")), [True, None, False], [True, None, False]),
     (Column("x", "bytea", Kind("binary")), ["AAE=", "", None], [b"\x00\x01", b"", None]),
@@ -86,6 +92,9 @@ def test_lists_of_every_type_come_back_equal(tmp_path, form, depth, of, values, 
 MISFITS = [
     (Column("d", "numeric(12,2)", Kind("text")), ["12.50", "NaN"]),
     (Column("d", "numeric", Kind("text")), ["1", "1e400"]),
+    (Column("d", "numeric", Kind("text")), ["1", "NaN"]),
+    (Column("d", "numeric", Kind("text")), ["99999999999999999999999999999999999999", "0.1"]),
+    (Column("d", "numeric", Kind("text")), ["0.1234567890123456789012345"]),
     (Column("on", "date", Kind("text")), ["2024-01-01", "infinity"]),
     (Column("on", "date", Kind("text")), ["2024-01-01", "0044-03-15 BC"]),
     (Column("at", "timestamptz", Kind("text")), ["294276-01-01 00:00:00+00"]),
@@ -134,7 +143,7 @@ _KINDS = st.sampled_from(["any", "text", "integer", "float", "boolean", "binary"
 
 
 _DECLARED = st.sampled_from(
-    ["", "date", "timestamp", "timestamptz", "time", "uuid", "numeric(4,2)", "bigint", "integer[]"]
+    ["", "date", "timestamp", "timestamptz", "time", "uuid", "numeric(4,2)", "numeric", "bigint", "integer[]"]
 )
 
 
@@ -167,6 +176,7 @@ _TEXTS_LIKE = {
     | st.from_regex(r"-?[0-9]{1,11}(\.[0-9]{1,3})?", fullmatch=True),
     "numeric(3,3)": st.from_regex(r"-?0?(\.[0-9]{0,4})?", fullmatch=True),
     "numeric(2,0)": st.from_regex(r"-?[0-9]{1,3}", fullmatch=True),
+    "numeric": st.from_regex(r"-?[0-9]{1,19}(\.[0-9]{1,2})?", fullmatch=True),
     "date": st.from_regex(r"[0-9]{4}-[01][0-9]-[0-3][0-9]", fullmatch=True) | st.dates().map(str),
     "timestamp": st.datetimes().map(str)
     | st.from_regex(r"20[0-9]{2}-0[0-9]-[0-3][0-9][ T][0-2][0-9]:[0-6][0-9]:[0-6][0-9](\.[0-9]{1,7})?", fullmatch=True),
@@ -199,7 +209,7 @@ def test_values_taken_at_once_are_what_each_of_them_is(declared, data):
 @pytest.mark.parametrize("declared", [name for name in _TEXTS_LIKE if name != "numeric(3,3)"])
 def test_plain_values_are_taken_at_once(declared):
     plain = {
-        **{"numeric(12,2)": "-12.50", "numeric(2,0)": "99", "date": "2024-02-29", "timestamp": "2024-02-29 13:14:15.5"},
+        **{"numeric(12,2)": "-12.50", "numeric(2,0)": "99", "numeric": "-7", "date": "2024-02-29", "timestamp": "2024-02-29 13:14:15.5"},
         **{"timestamptz": "2024-02-29 13:14:15+00", "uuid": UUID, "bigint": 2**63 - 1, "double precision": 0.1},
         **{"boolean": True, "text": "a"},
     }

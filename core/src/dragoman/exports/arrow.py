@@ -16,8 +16,8 @@ import datetime
 import json
 import re
 import uuid
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final
@@ -73,13 +73,14 @@ class Form:
     """How a column is written: its Arrow type, and a function that converts JSON values to Arrow's.
 
     The function raises `Misfit`. `plain`: the type of values that Arrow accepts in bulk; texts only if all of them
-    match `pattern`.
+    match `pattern`. `wider`: a form for values that do not fit; it holds every value that this one holds.
     """
 
     type: pa.DataType
     convert: Convert
     plain: type | None = None
     pattern: str | None = None
+    wider: Form | None = None
 
     def array(self, values: Sequence[Any]) -> pa.Array:
         """Return values as an Arrow array. Raises `ValueError` or `OverflowError` if one does not fit."""
@@ -225,6 +226,16 @@ def _decimal(precision: int, scale: int, are_texts: bool) -> Form:
     return Form(pa.decimal128(precision, scale), convert, str if are_texts else None, f"^{whole}{tail}$")
 
 
+def _decimals(digits: int, scales: Iterable[int]) -> Form | None:
+    """Return the form of decimals of so many digits before the point, with the first of the scales, and wider ones."""
+    form = None
+    for scale in reversed(list(scales)):
+        form = replace(_decimal(digits + scale, scale, are_texts=True), wider=form)
+    return form
+
+
+_DECIMALS: Final = tuple(form for form in (_decimals(18, range(21)), _decimals(38, [0])) if form)
+"""For decimals whose type tells no scale: that of the longest fraction, and whole numbers of the most digits."""
 # Only years that have the same number of digits whatever the offset.
 _DAY: Final = r"^[12]\d{3}-\d\d-\d\d"
 _CLOCK: Final = r"\d\d:\d\d:\d\d(\.\d{1,6})?"
@@ -265,6 +276,8 @@ def _candidates(column: Column) -> tuple[Form, ...]:
             return (_decimal(precision, scale, are_texts=not is_any), *(_SEEN if is_any else ()))
     declared = re.sub(r"\(\d+\)(?= with|$)", "", column.type.lower())
     declared = _SPELLINGS.get(declared, declared)
+    if declared in ("numeric", "decimal") and kind.name != "any":
+        return _DECIMALS
     if declared in _SIMPLE and kind.name != "any":
         return (_SIMPLE[declared],)
     if kind.name == "any":
@@ -293,7 +306,7 @@ def _list(form: Form) -> Form:
             raise Misfit
         return [None if each is None else form.convert(each) for each in value]
 
-    return Form(pa.list_(form.type), convert)
+    return Form(pa.list_(form.type), convert, wider=form.wider and _list(form.wider))
 
 
 def _choose(columns: Sequence[Column], source: Source) -> list[Form]:
@@ -301,8 +314,15 @@ def _choose(columns: Sequence[Column], source: Source) -> list[Form]:
     left = [_candidates(column) for column in columns]
     for rows in source():
         for place, values in enumerate(zip(*rows, strict=True)):
-            left[place] = tuple(form for form in left[place] if _fits(form, values))
+            left[place] = tuple(fit for form in left[place] if (fit := _widen(form, values)))
     return [forms[0] if forms else TEXT for forms in left]
+
+
+def _widen(form: Form | None, values: Sequence[Any]) -> Form | None:
+    """Return the first of a form and its wider ones that values fit."""
+    while form and not _fits(form, values):
+        form = form.wider
+    return form
 
 
 def _fits(form: Form, values: Sequence[Any]) -> bool:
