@@ -144,6 +144,25 @@ async def test_a_moved_file_has_all_records_when_no_other_comes(configured, tmp_
     assert _numbers(tmp_path / "audit" / "old.db") == (1,)
 
 
+@pytest.mark.parametrize("ends", ["with the next record", "with the gateway"])
+@pytest.mark.parametrize("url", ["sqlite:///audit/calls.db"])
+async def test_a_file_that_is_moved_while_somebody_reads_it_gets_all_its_records(ends, configured, tmp_path):
+    file = tmp_path / "audit" / "calls.db"
+    async with Gateway.open(configured()) as gateway:
+        await gateway.query("shop", "SELECT 1 AS one")
+        with closing(sqlite3.connect(file, isolation_level=None)) as reader:
+            reader.execute("BEGIN")
+            assert reader.execute("SELECT max(seq) FROM calls").fetchone() == (1,)
+            await gateway.query("shop", "SELECT 1 AS one")
+            file.rename(tmp_path / "audit" / "old.db")
+            await gateway.query("shop", "SELECT 1 AS one")
+        if ends == "with the next record":
+            await gateway.query("shop", "SELECT 1 AS one")
+            assert _numbers(tmp_path / "audit" / "old.db") == (1, 2)
+    assert _numbers(tmp_path / "audit" / "old.db") == (1, 2)
+    assert min(_numbers(file)) == 3
+
+
 async def test_a_full_disk_is_told_as_such(tmp_path):
     audit: Any = SQLiteAudit(Database(name="audit", dialect="sqlite", database=str(tmp_path / "calls.db")))
     await audit.open()

@@ -42,6 +42,8 @@ class SQLiteAudit(AuditStore):
         self._path = file_of(database)
         self._connection: sqlite3.Connection | None = None
         self._identity: Identity = None
+        self._left: list[sqlite3.Connection] = []
+        """Former files with records in their logs alone, as long as somebody reads them."""
 
     async def open(self) -> None:
         """Create the table if it does not exist."""
@@ -61,14 +63,26 @@ class SQLiteAudit(AuditStore):
 
     async def aclose(self) -> None:
         """Close the connection."""
+        await asyncio.to_thread(self._close)
+
+    def _close(self) -> None:
+        self._leave()
+        for connection in self._left:
+            connection.close()
+
+    def _leave(self) -> None:
+        """Close the file, which may have been moved, and former ones, as soon as each has all its records."""
         if self._connection is not None:
-            await asyncio.to_thread(_leave, self._connection)
+            self._left.append(self._connection)
             self._connection = None
+        self._close_left()
+
+    def _close_left(self) -> None:
+        self._left = [connection for connection in self._left if not _close_complete(connection)]
 
     def _open(self) -> None:
         with _translate_errors():
-            if self._connection is not None:
-                _leave(self._connection)
+            self._leave()
             if not self._path.exists():
                 _create(self._path)
             # Each method runs in any free thread, and only one at a time.
@@ -83,6 +97,7 @@ class SQLiteAudit(AuditStore):
         if identify(self._path) != self._identity:
             # The file was removed or replaced. SQLite would go on writing to the former one, which nobody finds.
             self._open()
+        self._close_left()
         connection = self._get_connection()
         with _translate_errors():
             connection.execute("BEGIN IMMEDIATE")
@@ -106,11 +121,14 @@ class SQLiteAudit(AuditStore):
         return self._connection
 
 
-def _leave(connection: sqlite3.Connection) -> None:
-    """Close a file that may have been moved, with all its records: SQLite leaves the newest in its log."""
+def _close_complete(connection: sqlite3.Connection) -> bool:
+    """Write what SQLite left in the log into the file, and close it. Return False if a reader is in the way."""
     with suppress(sqlite3.Error):
-        connection.execute("PRAGMA wal_checkpoint").fetchall()
+        _, logged, written = connection.execute("PRAGMA wal_checkpoint").fetchone()
+        if written < logged:
+            return False
     connection.close()
+    return True
 
 
 def _create(path: Path) -> None:
