@@ -39,7 +39,7 @@ class Prompts:
     def _text(self, name: str) -> str:
         own = self.prompts_dir / "ask" / f"{name}.md" if self.prompts_dir else None
         if own is not None and own.is_file():
-            return own.read_text(encoding="utf-8")
+            return own.read_text(encoding="utf-8-sig")
         return _read_shipped()[name]
 
 

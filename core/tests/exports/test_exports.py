@@ -209,7 +209,13 @@ def test_values_taken_at_once_are_what_each_of_them_is(declared, data):
 @pytest.mark.parametrize("declared", [name for name in _TEXTS_LIKE if name != "numeric(3,3)"])
 def test_plain_values_are_taken_at_once(declared):
     plain = {
-        **{"numeric(12,2)": "-12.50", "numeric(2,0)": "99", "numeric": "-7", "date": "2024-02-29", "timestamp": "2024-02-29 13:14:15.5"},
+        **{
+            "numeric(12,2)": "-12.50",
+            "numeric(2,0)": "99",
+            "numeric": "-7",
+            "date": "2024-02-29",
+            "timestamp": "2024-02-29 13:14:15.5",
+        },
         **{"timestamptz": "2024-02-29 13:14:15+00", "uuid": UUID, "bigint": 2**63 - 1, "double precision": 0.1},
         **{"boolean": True, "text": "a"},
     }

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
 import pytest
 from dragoman import ConfigurationError, ParameterError
 from dragoman.saved import Parameter, SavedQueries, SavedQuery, write
-from dragoman.saved.files import parse_text
+from dragoman.saved.files import parse, parse_text
 from dragoman.saved.queries import REQUIRED, TYPES, front_matter
 from hypothesis import given
 from hypothesis import strategies as st
@@ -37,6 +38,12 @@ def test_a_file_gives_a_query_with_typed_parameters():
         Parameter("status", "text", REQUIRED, 'Order "status"'),
         Parameter("most", "integer", 10),
     )
+
+
+def test_a_file_that_begins_with_a_byte_order_mark_has_its_front_matter(tmp_path):
+    path = tmp_path / "other.sql"
+    path.write_text(REVENUE, encoding="utf-8-sig")
+    assert parse(path) == replace(parse_text(REVENUE, "other"), path=path)
 
 
 def test_a_file_without_front_matter_is_named_after_itself():

@@ -254,7 +254,8 @@ async def test_prompts_of_a_folder_stand_beside_the_shipped_ones_and_wrong_ones_
     folder = tmp_path / "prompts"
     folder.mkdir()
     (folder / "find.md").write_text("Ours.")
-    (folder / "weekly.md").write_text("---\ndescription: The week\ntags: [sales]\n---\nSum up the week.")
+    weekly = "---\ndescription: The week\ntags: [sales]\n---\nSum up the week."
+    (folder / "weekly.md").write_text(weekly, encoding="utf-8-sig")
     (folder / "bad.md").write_text("---\nname: 1\n---\nx")
     configuration = Configuration(
         databases={"shop": database("shop", scripts["shop"])}, server=Server(prompts_dir=folder)

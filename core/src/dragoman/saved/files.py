@@ -84,7 +84,7 @@ def parse(path: Path) -> SavedQuery:
             raise _Wrong(1, "this is not a file")
         if path.stat().st_size > MAX_BYTES:
             raise _Wrong(1, f"the file is larger than {MAX_BYTES} bytes")
-        text = path.read_text("utf-8")
+        text = path.read_text("utf-8-sig")
     except (OSError, UnicodeDecodeError):
         raise _Wrong(1, "the file cannot be read as UTF-8 text") from None
     return replace(parse_text(text, path.stem), path=path)

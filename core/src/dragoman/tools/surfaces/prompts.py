@@ -50,7 +50,7 @@ def _text(path: Path) -> str:
             raise ValueError("it is not a file")
         if path.stat().st_size > MAX_BYTES:
             raise ValueError(f"it is larger than {MAX_BYTES} bytes")
-        return path.read_text("utf-8")
+        return path.read_text("utf-8-sig")
     except (OSError, UnicodeDecodeError):
         raise ValueError("it cannot be read as UTF-8 text") from None
 
