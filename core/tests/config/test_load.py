@@ -188,6 +188,8 @@ def test_a_missing_file_is_an_error_that_says_how_to_write_one(configure: Load, 
         ("dragoman.yaml", b"- a\n- b"),
         ("dragoman.yaml", b"a: [\x01]"),
         ("dragoman.yaml", b"a: 2026-99-99"),
+        ("dragoman.yaml", b"databases: &a {shop: *a}"),
+        ("dragoman.yaml", b"databases: {shop: {schemas: &a [*a]}}"),
         ("dragoman.yaml", b"? [a]\n: b"),
     ],
 )

@@ -165,10 +165,16 @@ _YAML_REMEDY = "Put texts with special characters into quotes; give every key on
 
 
 def _yaml_loader() -> Any:
-    """Return a loader that refuses a duplicate key, as TOML does."""
+    """Return a loader that refuses a duplicate key, as TOML does, and a value that contains itself."""
     import yaml
 
     class Loader(yaml.SafeLoader):
+        def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+            node = super().compose_node(parent, index)
+            if node is not None and node.end_mark is None:  # an alias of what is not yet complete
+                raise yaml.constructor.ConstructorError(None, None, "a value that contains itself", node.start_mark)
+            return node
+
         def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
             seen: set[str] = set()
             for key, _ in node.value:
