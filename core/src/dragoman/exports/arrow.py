@@ -16,7 +16,7 @@ import datetime
 import json
 import re
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
@@ -226,15 +226,14 @@ def _decimal(precision: int, scale: int, are_texts: bool) -> Form:
     return Form(pa.decimal128(precision, scale), convert, str if are_texts else None, f"^{whole}{tail}$")
 
 
-def _decimals(digits: int, scales: Iterable[int]) -> Form | None:
+def _decimals(digits: int, scales: Sequence[int]) -> Form:
     """Return the form of decimals of so many digits before the point, with the first of the scales, and wider ones."""
-    form = None
-    for scale in reversed(list(scales)):
-        form = replace(_decimal(digits + scale, scale, are_texts=True), wider=form)
-    return form
+    first, *more = scales
+    form = _decimal(digits + first, first, are_texts=True)
+    return replace(form, wider=_decimals(digits, more)) if more else form
 
 
-_DECIMALS: Final = tuple(form for form in (_decimals(18, range(21)), _decimals(38, [0])) if form)
+_DECIMALS: Final = (_decimals(18, range(21)), _decimal(38, 0, are_texts=True))
 """For decimals whose type tells no scale: that of the longest fraction, and whole numbers of the most digits."""
 # Only years that have the same number of digits whatever the offset.
 _DAY: Final = r"^[12]\d{3}-\d\d-\d\d"
