@@ -97,7 +97,8 @@ class SQLiteAudit(AuditStore):
         if identify(self._path) != self._identity:
             # The file was removed or replaced. SQLite would go on writing to the former one, which nobody finds.
             self._open()
-        self._close_left()
+        elif self._left:
+            self._close_left()
         connection = self._get_connection()
         with _translate_errors():
             connection.execute("BEGIN IMMEDIATE")
