@@ -40,6 +40,7 @@ CREATE VIEW late AS SELECT id, who, "Odd" FROM log WHERE "at" > '2024-01-01';
 INSERT INTO log VALUES (
     1, '{9b2d6c1e-4f0a-4a53-8a51-0e0f3a5b7c11}', '{é}', '[1,2)',
     '2024-02-01 10:00:00+00', '1 mon 2 days', 0.1, '\\x00ff', '{calm}', 'x');
+ANALYZE log;
 """
 CALLS: list[tuple[str, dict[str, Any]]] = [
     ("execute_query", {"sql": "SELECT * FROM log"}),
@@ -77,6 +78,34 @@ async def _answers(server: Server, name: str) -> Mapping[int, str]:
 async def test_no_setting_of_a_database_changes_an_answer(server: Server, names: tuple[str, str]):
     odd, plain = [await _answers(server, name) for name in names]
     assert odd == plain
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(900)
+async def test_no_switch_or_choice_that_the_server_has_changes_an_answer(server: Server, anyio_backend: str, subtests):
+    name = await server.create(TABLES)
+    plain = await _answers(server, name)
+    explained = {place for place, (tool, _) in enumerate(CALLS) if tool == "explain_query"}
+    admin = await asyncpg.connect(server.address(name))
+    for setting, value in await _choices(admin):
+        await admin.execute(f"ALTER DATABASE \"{name}\" SET {setting} = '{value}'")
+        answers = await _answers(server, name)
+        await admin.execute(f'ALTER DATABASE "{name}" RESET {setting}')
+        with subtests.test(setting=setting, value=value):
+            assert {place for place in plain if plain[place] != answers[place]} <= explained
+    await admin.close()
+    await server.drop(name)
+
+
+async def _choices(admin: asyncpg.Connection) -> list[tuple[str, str]]:
+    """Return every value that a database may give its sessions for a switch or a choice, but for the present ones."""
+    rows = await admin.fetch(
+        "SELECT name, unnest(coalesce(enumvals, '{on,off}')) AS value, setting FROM pg_settings"
+        " WHERE vartype IN ('bool', 'enum') AND context IN ('user', 'superuser')"
+        # One ends the session at each error. The others are of one transaction.
+        " AND name NOT IN ('exit_on_error', 'transaction_deferrable', 'transaction_isolation', 'transaction_read_only')"
+    )
+    return [(row["name"], row["value"]) for row in rows if row["value"] != row["setting"]]
 
 
 async def test_no_deadline_of_transactions_ends_a_query_or_its_connection(server: Server, anyio_backend: str):
