@@ -19,6 +19,7 @@ from sqlglot.errors import SqlglotError
 from dragoman.errors import InvalidSql, ParameterError, Unsupported
 from dragoman.sql.facts import is_query
 from dragoman.sql.lexicon import Lexicon
+from dragoman.sql.literals import Change, written_out
 from dragoman.sql.precedence import check_chains, write_out_precedence
 from dragoman.sql.spelling import check_spelling
 from dragoman.sql.stars import check_stars
@@ -147,16 +148,20 @@ def _lexicon(name: str) -> Lexicon:
 
 
 def _mark_parameters(statement: Statement) -> str:
-    """Return the text with every parameter replaced by a call that holds its number."""
-    parts: list[str] = []
-    copied = last = 0
+    """Return the text with a call for every parameter, which holds its number, and literals as sqlglot reads them."""
+    changes = list(written_out(statement.text, statement.tokens, statement.sqlglot))
+    last = 0
     for token in statement.tokens:
         if token.kind == "parameter":
             # A plain ? takes the number after the largest so far, as in SQLite.
             number = _place(token.text[1:] or str(last + 1))
             last = max(last, number)
-            parts += (statement.text[copied : token.start], f" {_MARK}({number}) ")
-            copied = token.end
+            changes.append(Change(token.start, token.end, f" {_MARK}({number}) "))
+    parts: list[str] = []
+    copied = 0
+    for change in sorted(changes):
+        parts += (statement.text[copied : change.start], change.text)
+        copied = change.end
     return "".join((*parts, statement.text[copied:]))
 
 
