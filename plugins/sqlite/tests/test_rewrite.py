@@ -190,6 +190,43 @@ WHOLE = [
 ]  # fmt: skip
 
 
+TRUTHS = """
+CREATE TABLE flags (id INTEGER PRIMARY KEY, done BOOLEAN, answer TEXT, number INTEGER);
+INSERT INTO flags VALUES (1, 1, 'yes', 5), (2, 0, 'no', 7), (3, NULL, NULL, NULL), (4, 1, '1', 1);
+"""
+BESIDE_TEXTS = [
+    ("done = 'true'", [1, 4]),
+    ("'t' = done", [1, 4]),
+    ("done <> 'F'", [1, 4]),
+    ("done IN ('yes')", [1, 4]),
+    ("done NOT IN ('on', 'y')", [2]),
+    ("done IS DISTINCT FROM 'true'", [2, 3]),
+    ("done > 'off'", [1, 4]),
+    ("done = '1'", [1, 4]),
+    ("coalesce(done, false) = 'no'", [2, 3]),
+    ("CASE done WHEN 'true' THEN 1 WHEN 'false' THEN 2 END = 2", [2]),
+    ("answer = 'yes'", [1]),
+    ("answer IN ('no', 'maybe')", [2]),
+    ("answer <> 'yes'", [2, 4]),
+    ("nullif(done, 'true') IS NULL", [1, 3, 4]),
+    ("nullif(number, '5') IS NULL", [1, 3]),
+    ("nullif(answer, 'yes') IS NULL", [1, 3]),
+    ("number + '5' = 10", [1]),
+]
+
+
+@pytest.mark.parametrize(("condition", "rows"), BESIDE_TEXTS)
+def test_a_text_is_of_the_type_of_the_value_beside_it(condition: str, rows: list[int]):
+    database = apsw.Connection(":memory:")
+    database.execute(TRUTHS)
+    translation = from_postgres(f"SELECT id FROM flags WHERE {condition} ORDER BY id")
+    assert [row[0] for row in database.execute(translation.sql)] == rows
+
+
+def test_a_parameter_beside_a_column_may_be_a_date():
+    assert any("column::date" in notice for notice in from_postgres("SELECT day - $1 FROM t").notices)
+
+
 @pytest.mark.parametrize(("sql", "rows"), WHOLE)
 def test_a_query_gives_the_rows_of_postgres(database: apsw.Connection, sql: str, rows: list[tuple[Any, ...]]):
     translation = from_postgres(sql)
@@ -233,6 +270,11 @@ REFUSED = [
     ("SELECT doc -> 'b' -> -1 FROM t", "path"),
     ("SELECT doc @> '{}' FROM t", "array_contains_all"),
     ("SELECT name ILIKE 'é%' FROM t", "ASCII"),
+    ("SELECT day - '2024-01-01' FROM t", "no written type"),
+    ("SELECT '2024-12-31' - day FROM t", "no written type"),
+    ("SELECT coalesce(day, '2024-01-01') - '2024-01-01' FROM t", "no written type"),
+    ("SELECT seen + '1 day' FROM t", "no written type"),
+    ("SELECT ('1 day' * qty) FROM t", "no written type"),
     ("SELECT 5.5 % 2", "remainder"),
     ("SELECT round(123, -1)", "Rounding"),
     ("SELECT substring(name from 'a.') FROM t", "substring"),

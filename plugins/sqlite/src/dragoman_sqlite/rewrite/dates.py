@@ -26,6 +26,7 @@ from dragoman_sqlite.rewrite.rewriting import (
     text,
     unsupported,
 )
+from dragoman_sqlite.rewrite.untyped import as_truth, refuse_arithmetic
 
 _TEXT_NOTICE = "Dates are texts in SQLite: columns must hold them as YYYY-MM-DD or YYYY-MM-DD HH:MM:SS."
 _UNITS = {"year": "year", "month": "month", "week": "day", "day": "day", "hour": "hour", "minute": "minute"} | {
@@ -139,6 +140,7 @@ def _sum(node: Any, notes: Notes) -> Any:
     constant = fold(node)
     if constant is not None:
         return constant
+    refuse_arithmetic(node, notes)
     if sign == 1 and notes.source in TSQL and (is_text(left) or is_text(right)):
         return _join(left, right)
     if kind_of(left) == "interval" and sign == 1:
@@ -165,12 +167,16 @@ def _sum(node: Any, notes: Notes) -> Any:
         raise unsupported(
             "A difference of what may be dates", "Cast both to date for days; write a - 1 * b for numbers."
         )
-    if isinstance(left, exp.Column) and (isinstance(right, exp.Column) or is_integer(right)):
+    if any(isinstance(side, exp.Column) for side in (left, right)) and all(map(_may_be_days, (left, right))):
         notes.add("+ and - on columns are arithmetic on numbers: write column::date where a date is meant.")
     return node
 
 
 _CHOICES = (exp.Min, exp.Max, exp.Lag, exp.Lead, exp.FirstValue, exp.LastValue, exp.NthValue)
+
+
+def _may_be_days(node: Any) -> bool:
+    return isinstance(node, (exp.Column, exp.Placeholder)) or is_integer(node)
 
 
 def _may_be_date(node: Any) -> bool:
@@ -203,6 +209,8 @@ def same_kind(node: Any, notes: Notes) -> Any:
     """Make a date beside a timestamp a timestamp: as texts they would differ."""
     heed_spelling(node.this, node.__class__, node.expression, notes)
     heed_spelling(node.expression, _MIRRORED.get(node.__class__) or node.__class__, node.this, notes)
+    for side, other in (("this", node.expression), ("expression", node.this)):
+        node.set(side, as_truth(other, node.args[side], notes))
     kinds = kind_of(node.this), kind_of(node.expression)
     for side, pair in (("this", ("date", "timestamp")), ("expression", ("timestamp", "date"))):
         if kinds == pair:

@@ -30,6 +30,7 @@ from dragoman_sqlite.rewrite.rewriting import (
     text,
     unsupported,
 )
+from dragoman_sqlite.rewrite.untyped import refuse_arithmetic
 
 _PLACES = "SQLite keeps more decimal places than Trino in divisions and averages of decimals."
 _BINARY = "round() rounds the binary number next to a decimal one, which matters for halves."
@@ -37,10 +38,12 @@ _WHOLE = (exp.Count, exp.Length, exp.StrPosition, exp.RowNumber, exp.Rank, exp.D
 
 
 def _product(node: Any, notes: Notes) -> Any:
+    refuse_arithmetic(node, notes)
     return fold(node) or node
 
 
 def _quotient(node: Any, notes: Notes) -> Any:
+    refuse_arithmetic(node, notes)
     if not exact(node.expression):
         notes.add("Division by zero gives NULL in SQLite.")
     if isinstance(node, exp.Div) and not _keeps_fraction(node):

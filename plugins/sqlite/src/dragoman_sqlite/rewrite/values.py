@@ -28,6 +28,7 @@ from dragoman_sqlite.rewrite.rewriting import (
     text,
     unsupported,
 )
+from dragoman_sqlite.rewrite.untyped import as_truth, case_of_value, nullif
 
 # Texts
 
@@ -214,7 +215,7 @@ def _in(node: Any, notes: Notes) -> Any:
         heed_spelling(node.this, exp.In, value, notes)
     if not kind_of(node.this):
         listed = (both_texts(value) if is_midnight(value, notes) else [value] for value in node.expressions)
-        node.set("expressions", [value for values in listed for value in values])
+        node.set("expressions", [as_truth(node.this, value, notes) for values in listed for value in values])
     return node
 
 
@@ -329,6 +330,8 @@ VALUES: dict[type[Any], Rewriter] = {
     exp.EQ: _any,
     exp.NEQ: _any,
     exp.In: _in,
+    exp.Case: case_of_value,
+    exp.Nullif: nullif,
     exp.Count: _count,
     exp.CountIf: _count_if,
     exp.GroupConcat: _gather,
