@@ -46,6 +46,17 @@ def test_a_chain_of_comparisons_of_sqlite_is_refused(chain: str):
         written(chain, "sqlite", "postgres")
 
 
+@pytest.mark.parametrize("sum_", ["~a + b", "c * ~a + b", "~a % 2", "- ~a * 2", "a - ~b * c"])
+def test_a_complement_before_arithmetic_of_postgres_is_refused(sum_: str):
+    with pytest.raises(Unsupported, match="~"):
+        written(sum_, "postgres", "sqlite")
+
+
+@pytest.mark.parametrize("clear", ["(~a) + b", "~(a + b)", "a + ~b", "~a = b", "~a & b", "~(-a)"])
+def test_a_complement_of_postgres_that_reads_one_way_is_translated(clear: str):
+    assert written(clear, "postgres", "sqlite")
+
+
 @pytest.mark.parametrize("clear", ["a <> (b IN (1))", "a IN (1) = b", "a = b IS NULL", "a < b = c"])
 def test_a_comparison_of_sqlite_that_reads_one_way_is_translated(clear: str):
     assert written(clear, "sqlite", "duckdb")

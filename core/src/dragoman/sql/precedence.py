@@ -28,6 +28,7 @@ _LEVELS: tuple[tuple[Any, int], ...] = (
     ((exp.Neg, exp.BitwiseNot), 7),
     ((exp.JSONExtract, exp.JSONExtractScalar), 4),
 )
+_ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.IntDiv, exp.Pow)
 _CHAIN, _OTHER, _SUM, _SIGN = 3, 4, 5, 7
 _NO_OPERATORS = (exp.Dot, exp.Escape, exp.Collate, exp.Func, exp.PropertyEQ, exp.Slice, exp.Kwarg)
 _OPERANDS = ("this", "expression", "low", "high")
@@ -51,6 +52,17 @@ def check_chains(tree: exp.Expr) -> None:
         last = last.this if isinstance(last, exp.Not) else last
         if isinstance(node, exp.Binary) and isinstance(last, (exp.In, exp.Between, exp.Like, exp.Glob, exp.Is)):
             raise Unsupported("A chain of comparisons has another meaning elsewhere.", suggestion="Use parentheses.")
+
+
+def check_complements(tree: exp.Expr) -> None:
+    """Raise `Unsupported` for `~a + b`, which Postgres reads as `~(a + b)` and sqlglot as `(~a) + b`."""
+    for node in tree.find_all(exp.BitwiseNot):
+        while isinstance(node.parent, _ARITHMETIC) and node.arg_key != "this":
+            node = node.parent
+        while isinstance(node.parent, exp.Unary) and not isinstance(node.parent, (exp.Paren, exp.Not)):
+            node = node.parent
+        if isinstance(node.parent, _ARITHMETIC) and node.arg_key == "this":
+            raise Unsupported("~ before arithmetic has another meaning elsewhere.", suggestion="Use parentheses.")
 
 
 def _operands(node: exp.Expr) -> Iterator[tuple[str, Any]]:

@@ -20,7 +20,7 @@ from dragoman.errors import InvalidSql, ParameterError, Unsupported
 from dragoman.sql.facts import is_query
 from dragoman.sql.lexicon import Lexicon
 from dragoman.sql.literals import Change, written_out
-from dragoman.sql.precedence import check_chains, write_out_precedence
+from dragoman.sql.precedence import check_chains, check_complements, write_out_precedence
 from dragoman.sql.spelling import check_spelling
 from dragoman.sql.stars import check_stars
 from dragoman.sql.statement import Statement
@@ -84,6 +84,8 @@ def translate(
     check_spelling(tree, source, target)
     if source == "sqlite":
         check_chains(tree)
+    if source in {"postgres", "redshift"}:
+        check_complements(tree)
     tree.meta.update(source=source, notices=check_stars(tree, source, target))
     tree = write_out_precedence(_rewrite(tree, rewrite))
     notices = tuple(dict.fromkeys((f"Translated from {source} to {target}.", *tree.meta["notices"])))
