@@ -17,6 +17,9 @@ def written(sql: str, source: str) -> str:
 
 
 FROM_POSTGRES = [
+    ("(a, b) in ((1, 2), (3, 4))", "((a = 1 AND b = 2) OR (a = 3 AND b = 4))"),
+    ("not (a, b) in ((1, 2))", "NOT (a = 1 AND b = 2)"),
+    ("select a from t where (a, b) in (select c, d from u)", "SELECT a FROM t WHERE (a, b) IN (SELECT c, d FROM u)"),
     ("a like 'a\\_b'", "a LIKE 'a\\_b' ESCAPE '\\'"),
     ("a like 'a\\bc'", "a LIKE 'abc' ESCAPE '\\'"),
     ("a like b", "a LIKE b ESCAPE '\\'"),

@@ -129,9 +129,23 @@ def _between(node: Any, notes: Notes) -> Any:
     return node
 
 
+def _heed_rows(node: Any, notes: Notes) -> None:
+    """Say that Trino's IN of rows may be NULL where a field is, unless NULL is as good as false there."""
+    place = node
+    while isinstance(place.parent, (exp.Paren, exp.And, exp.Or)):
+        place = place.parent
+    if not isinstance(place.parent, (exp.Where, exp.Having)):
+        notes.add(
+            "IN of rows in which a field is NULL may be NULL in Trino where it is true or false here, and false"
+            " where it is NULL here."
+        )
+
+
 def _among(node: Any, notes: Notes) -> Any:
     if node.args.get("unnest") or node.args.get("field"):
         raise unsupported("IN of an array", "Write IN with the values one by one.")
+    if notes.trino and isinstance(node.this, exp.Tuple):
+        _heed_rows(node, notes)
     if notes.sqlite:
         for value in node.expressions:
             _check(node.this, value)

@@ -50,7 +50,7 @@ def case_of_value(node: Any, notes: Notes) -> Any:
 
 
 def nullif(node: Any, notes: Notes) -> Any:
-    """Rewrite nullif() of a column and a text, which SQLite compares without regard to the column's type."""
+    """Rewrite nullif of a column and a text, which SQLite compares without regard to the type of the column."""
     value, other = node.this, node.expression
     if notes.source not in POSTGRES or not isinstance(value, exp.Column):
         return node

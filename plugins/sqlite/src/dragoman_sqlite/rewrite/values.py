@@ -207,10 +207,24 @@ def _heed_case(notes: Notes) -> None:
         )
 
 
+def _heed_rows(node: Any, notes: Notes) -> None:
+    """Say that Trino's IN of rows may be NULL where a field is, unless NULL is as good as false there."""
+    place = node
+    while isinstance(place.parent, (exp.Paren, exp.And, exp.Or)):
+        place = place.parent
+    if not isinstance(place.parent, (exp.Where, exp.Having)):
+        notes.add(
+            "IN of rows in which a field is NULL may be NULL in Trino where it is true or false here, and false"
+            " where it is NULL here."
+        )
+
+
 def _in(node: Any, notes: Notes) -> Any:
     _heed_case(notes)
     if node.args.get("unnest") or node.args.get("field"):
         raise unsupported("IN of an array", "Write IN with the values one by one.")
+    if notes.source in TRINO and isinstance(bare(node.this), exp.Tuple):
+        _heed_rows(node, notes)
     for value in node.expressions:
         heed_spelling(node.this, exp.In, value, notes)
     if not kind_of(node.this):

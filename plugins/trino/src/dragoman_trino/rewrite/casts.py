@@ -217,7 +217,38 @@ def _in(node: Any, notes: Notes) -> Any:
         raise unsupported("IN of an array", "Write IN with the values one by one.")
     if not node.expressions and not node.args.get("query"):
         raise unsupported("IN of nothing", "Write false.")
+    if isinstance(row := bare(node.this), exp.Tuple):
+        return _row_in(node, row, notes)
     return _without_nulls(compare(_guard(node), notes))
+
+
+def _row_in(node: Any, row: Any, notes: Notes) -> Any:
+    """Rewrite IN of rows: Trino's is NULL if a field is, also where another field differs from every row's.
+
+    Of a query's rows it is false there, which makes no difference in a condition.
+    """
+    if not node.expressions:
+        if not _only_selects(node):
+            raise unsupported("A row that may have a NULL among a query's rows", "Use EXISTS or NOT EXISTS.")
+        return compare(_guard(node), notes)
+    if not all(isinstance(bare(other), exp.Tuple) for other in node.expressions):
+        raise unsupported("IN of rows that are computed", "Write each row as (a, b).")
+    rows = [_equal_fields(row, bare(other), notes) for other in node.expressions]
+    return exp.paren(exp.or_(*rows))
+
+
+def _equal_fields(row: Any, other: Any, notes: Notes) -> Any:
+    if len(row.expressions) != len(other.expressions):
+        raise unsupported("IN of rows of different lengths", "Give them as many fields.")
+    pairs = zip(row.expressions, other.expressions, strict=True)
+    return exp.and_(*(_equals(exp.EQ(this=one.copy(), expression=two.copy()), notes) for one, two in pairs))
+
+
+def _only_selects(node: Any) -> bool:
+    """Return whether a condition is used only where NULL is as good as false."""
+    while isinstance(node.parent, (exp.Paren, exp.And, exp.Or)):
+        node = node.parent
+    return isinstance(node.parent, (exp.Where, exp.Having))
 
 
 def _without_nulls(node: Any) -> Any:
