@@ -56,7 +56,8 @@ def check_chains(tree: exp.Expr) -> None:
 
 def check_complements(tree: exp.Expr) -> None:
     """Raise `Unsupported` for `~a + b`, which Postgres reads as `~(a + b)` and sqlglot as `(~a) + b`."""
-    for node in tree.find_all(exp.BitwiseNot):
+    for found in tree.find_all(exp.BitwiseNot):
+        node: Any = found
         while isinstance(node.parent, _ARITHMETIC) and node.arg_key != "this":
             node = node.parent
         while isinstance(node.parent, exp.Unary) and not isinstance(node.parent, (exp.Paren, exp.Not)):
