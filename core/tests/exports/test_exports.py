@@ -45,6 +45,8 @@ TYPED = [
         [Decimal(3), Decimal("22500225000"), None, Decimal("-0.5"), Decimal("1e-12")],
     ),
     (Column("d", "decimal", Kind("text")), ["99999999999999999999999999999999999999", "-1"], [Decimal(10**38 - 1), -1]),
+    (Column("d", "numeric", Kind("float")), [1.5, 2, None], [1.5, 2.0, None]),
+    (Column("d", "decimal", Kind("integer")), [1, "9223372036854775807", None], [1, 2**63 - 1, None]),
     (Column("f", "double precision", Kind("float")), [1.5, "-Infinity", 2], [1.5, -math.inf, 2.0]),
     (Column("b", "boolean", Kind("boolean")), [True, None, False], [True, None, False]),
     (Column("x", "bytea", Kind("binary")), ["AAE=", "", None], [b"\x00\x01", b"", None]),

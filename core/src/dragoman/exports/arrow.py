@@ -275,7 +275,7 @@ def _candidates(column: Column) -> tuple[Form, ...]:
             return (_decimal(precision, scale, are_texts=not is_any), *(_SEEN if is_any else ()))
     declared = re.sub(r"\(\d+\)(?= with|$)", "", column.type.lower())
     declared = _SPELLINGS.get(declared, declared)
-    if declared in ("numeric", "decimal") and kind.name != "any":
+    if declared in ("numeric", "decimal") and kind.name != "any" and kind.name not in _BY_KIND:
         return _DECIMALS
     if declared in _SIMPLE and kind.name != "any":
         return (_SIMPLE[declared],)
