@@ -16,6 +16,9 @@ POSTGRES = [
     ("double precision '1.5'::numeric(5, 2)::text", "1.50"),
     ("numeric(5, 1) '1.26'::text", "1.3"),
     ("(date '2024-01-31')::text", "2024-01-31"),
+    (f"date /* {'-' * 300} */ '2024-01-31'::text", "2024-01-31"),
+    ("timestamp (3)\n without time zone '2024-01-31 10:20:30'::date::text", "2024-01-31"),
+    ("character varying (5) 'abc'::text", "abc"),
     ("CASE WHEN 'a'::text LIKE 'a'::text THEN 'b'::text ELSE 'c'::text END", "b"),
     ("'it''s date ' || 'x'::text", "it's date x"),
     ("'5'::int + $1::int", 7),
@@ -26,6 +29,7 @@ TRINO = [
     ("DECIMAL '12' / decimal '1'", 12.0),
     ("decimal(5, 1) '1.2'", 1.2),
     ("decimal '.5'", 0.5),
+    ("decimal '1.23456'", 1.23456),
 ]
 
 
@@ -40,7 +44,25 @@ def test_a_literal_is_of_its_type_before_it_is_cast(source: str, expression: str
     assert found == value if isinstance(value, str | int) else float(found) == value
 
 
-@pytest.mark.parametrize("word", ["LIKE", "IN ('b') OR x =", "AT TIME ZONE", "IS DISTINCT FROM", "="])
-def test_a_word_before_a_text_is_no_type(word: str):
-    sql = translate(f"SELECT x {word} 'a'::text", source="postgres", target="duckdb").sql
+@pytest.mark.parametrize(
+    "before",
+    [
+        "x LIKE", "x IN ('b') OR x =", "x AT TIME ZONE", "x AT TIME /* its */ ZONE", "x IS DISTINCT FROM", "x =",
+        "x ||", "x BETWEEN SYMMETRIC 'b' AND", "x ISNULL AND", "CASE x WHEN 'b' THEN x ELSE", "position('b' IN",
+    ],
+)  # fmt: skip
+def test_a_word_before_a_text_is_no_type(before: str):
+    ends = {"C": " END", "p": ")"}.get(before[0], "")
+    sql = translate(f"SELECT {before} 'a'::text{ends} FROM t", source="postgres", target="duckdb").sql
     assert "CAST('a' AS TEXT)" in sql
+
+
+@pytest.mark.parametrize("between", ["SYMMETRIC", "ASYMMETRIC"])
+def test_a_text_after_a_word_of_between_is_translated(between: str):
+    sql = f"SELECT 1 FROM t WHERE x BETWEEN {between} 'a'::text AND 'b'::text"
+    assert "CAST('a' AS TEXT)" in translate(sql, source="postgres", target="duckdb").sql
+
+
+def test_a_number_in_parentheses_after_a_word_makes_no_type_of_it():
+    sql = translate("SELECT DISTINCT ON (1) 'a'::text FROM t", source="postgres", target="duckdb").sql
+    assert "DISTINCT ON (1) CAST('a' AS TEXT)" in sql

@@ -14,18 +14,19 @@ from typing import NamedTuple
 from dragoman.sql.text import Token
 
 _TRINO = frozenset({"trino", "presto", "athena"})
-_ZONE = r"(?:\s+with(?:out)?\s+time\s+zone)?"
+_ZONE = "(?:with(?:out)? time zone )?"
+# In tokens before the literal, each with a space after it.
 _TYPE = re.compile(
-    r"(?<![\w.$\"])(?:double\s+precision|(?:national\s+)?char(?:acter)?(?:\s+varying)?|bit(?:\s+varying)?"
-    rf"|timestamp\s*(?:\(\s*\d+\s*\))?{_ZONE}|(?<!at )time\s*(?:\(\s*\d+\s*\))?{_ZONE}|[a-z]\w*)"
-    r"\s*(?:\(\s*\d+\s*(?:,\s*-?\d+\s*)?\))?\s*\Z",
-    re.IGNORECASE,
+    r"(?<![^ ])(?<!\. )((?:double precision |(?:national )?char(?:acter)? varying |national char(?:acter)? "
+    rf"|bit varying |time(?:stamp)? (?:\( \d+ \) )?{_ZONE}|[a-z]\w* ))(?:\( \d+ (?:, (?:- )?\d+ )?\) )?\Z"
 )
+_LONGEST = 10  # tokens of a type
 # What may stand before a text and is no type.
 _OTHERS = frozenset(
-    "all and any as between both by case collate distinct else escape except for from having ilike in intersect is"
-    " leading like limit not offset on or order overlaps placing regexp return returning rlike select similar some then"
-    " to trailing uescape union using values when where window with zone e".split()
+    "all and any as asymmetric between both by case collate distinct else escape except for from glob having ilike in"
+    " intersect interval is isnull leading like limit not notnull of offset on or order overlaps placing qualify regexp"
+    " return returning rlike select similar some symmetric then to trailing uescape union using values when where"
+    " window with zone e".split()
 )
 _NUMBER = re.compile(r"'[+-]?(\d*)\.?(\d*)'")
 
@@ -40,24 +41,29 @@ class Change(NamedTuple):
 
 def written_out(text: str, tokens: tuple[Token, ...], source: str) -> Iterator[Change]:
     """Return the literals with a type before them that sqlglot would read otherwise, as it reads them rightly."""
-    for token, after in pairwise((*tokens, Token("mark", "", len(text)))):
-        start = _start_of_type(text, token) if token.kind == "string" else None
-        if start is None:
+    for index, (token, after) in enumerate(pairwise((*tokens, Token("mark", "", len(text))))):
+        if token.kind != "string":
             continue
-        if text.startswith(("::", "["), after.start):
-            yield Change(start, start, "(")
+        is_cast = text.startswith(("::", "["), after.start)
+        number = _NUMBER.fullmatch(token.text) if source in _TRINO and not is_cast else None
+        kind = _type_before(tokens[max(0, index - _LONGEST) : index]) if is_cast or number else ()
+        if kind and is_cast:
+            yield Change(kind[0].start, kind[0].start, "(")
             yield Change(token.end, token.end, ")")
-        elif source in _TRINO and (found := _NUMBER.fullmatch(token.text)) and _is_decimal(text[start : token.start]):
-            digits, places = len(found[1]), len(found[2])
-            yield Change(start, token.end, f"CAST({token.text} AS DECIMAL({max(digits + places, 1)}, {places}))")
+        elif number and len(kind) == 1 and kind[0].text.lower() in {"decimal", "dec", "numeric"}:
+            digits, places = len(number[1]), len(number[2])
+            written = f"CAST({token.text} AS DECIMAL({max(digits + places, 1)}, {places}))"
+            yield Change(kind[0].start, token.end, written)
 
 
-def _start_of_type(text: str, literal: Token) -> int | None:
-    found = _TYPE.search(text, max(0, literal.start - 200), literal.start)
-    if found is None or found[0].strip().lower() in _OTHERS | {"interval"}:
-        return None
-    return found.start()
+def _type_before(tokens: tuple[Token, ...]) -> tuple[Token, ...]:
+    """Return the last tokens that are a type, or none."""
+    written = "".join(f"{token.text.lower() if _may_be_of_type(token) else '?'} " for token in tokens)
+    found = _TYPE.search(written)
+    if found is None or found[1].strip() in _OTHERS:
+        return ()
+    return tokens[-found[0].count(" ") :]
 
 
-def _is_decimal(written: str) -> bool:
-    return written.strip().lower() in {"decimal", "dec", "numeric"}
+def _may_be_of_type(token: Token) -> bool:
+    return token.kind not in {"string", "name"} and len(token.text) <= 64
