@@ -46,10 +46,22 @@ def test_a_chain_of_comparisons_of_sqlite_is_refused(chain: str):
         written(chain, "sqlite", "postgres")
 
 
-@pytest.mark.parametrize("sum_", ["~a + b", "c * ~a + b", "~a % 2", "- ~a * 2", "a - ~b * c"])
+@pytest.mark.parametrize("sum_", ["~a + b", "c * ~a + b", "~a % 2", "- ~a * 2", "a - ~b * c", "b * -~a + 1"])
 def test_a_complement_before_arithmetic_of_postgres_is_refused(sum_: str):
     with pytest.raises(Unsupported, match="~"):
         written(sum_, "postgres", "sqlite")
+
+
+@pytest.mark.parametrize("source", ["postgres", "redshift", "materialize", "risingwave"])
+@pytest.mark.parametrize("root", ["|/ a + b", "||/ a", "b + |/ a", "|/(a)"])
+def test_an_operator_of_roots_is_refused(root: str, source: str):
+    with pytest.raises(Unsupported, match=r"\|/"):
+        written(root, source, "duckdb")
+
+
+def test_a_complement_before_arithmetic_of_duckdb_is_refused():
+    with pytest.raises(Unsupported, match="~"):
+        written("~a + b", "duckdb", "sqlite")
 
 
 @pytest.mark.parametrize("clear", ["(~a) + b", "~(a + b)", "a + ~b", "~a = b", "~a & b", "~(-a)"])

@@ -13,6 +13,7 @@ from typing import Any
 from sqlglot import exp
 
 from dragoman.errors import Unsupported
+from dragoman.sql.text import Token
 
 _PREDICATES = (
     exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Is, exp.In, exp.Between, exp.Like, exp.ILike, exp.Glob,
@@ -58,12 +59,23 @@ def check_complements(tree: exp.Expr) -> None:
     """Raise `Unsupported` for `~a + b`, which Postgres reads as `~(a + b)` and sqlglot as `(~a) + b`."""
     for found in tree.find_all(exp.BitwiseNot):
         node: Any = found
-        while isinstance(node.parent, _ARITHMETIC) and node.arg_key != "this":
-            node = node.parent
-        while isinstance(node.parent, exp.Unary) and not isinstance(node.parent, (exp.Paren, exp.Not)):
+        while _ends_with(node.parent, node):
             node = node.parent
         if isinstance(node.parent, _ARITHMETIC) and node.arg_key == "this":
             raise Unsupported("~ before arithmetic has another meaning elsewhere.", suggestion="Use parentheses.")
+
+
+def check_roots(text: str, tokens: tuple[Token, ...]) -> None:
+    """Raise `Unsupported` for `|/ a + b`, which Postgres reads as the root of a sum and sqlglot as a sum."""
+    if any(token.text == "|" and text.startswith("/", token.end) for token in tokens):
+        raise Unsupported("The operators |/ and ||/ are not translated.", suggestion="Call sqrt() or cbrt().")
+
+
+def _ends_with(parent: Any, node: Any) -> bool:
+    """Return whether the text of a sign or of arithmetic ends with that of an operand."""
+    if isinstance(parent, exp.Unary):
+        return not isinstance(parent, (exp.Paren, exp.Not))
+    return isinstance(parent, _ARITHMETIC) and node.arg_key != "this"
 
 
 def _operands(node: exp.Expr) -> Iterator[tuple[str, Any]]:

@@ -20,7 +20,7 @@ from dragoman.errors import InvalidSql, ParameterError, Unsupported
 from dragoman.sql.facts import is_query
 from dragoman.sql.lexicon import Lexicon
 from dragoman.sql.literals import Change, written_out
-from dragoman.sql.precedence import check_chains, check_complements, write_out_precedence
+from dragoman.sql.precedence import check_chains, check_complements, check_roots, write_out_precedence
 from dragoman.sql.spelling import check_spelling
 from dragoman.sql.stars import check_stars
 from dragoman.sql.statement import Statement
@@ -38,6 +38,8 @@ LONGEST_WORD = 1000
 MOST_PARAMETERS = 100_000
 # A call that no dialect has: every grammar reads it as a value, and every generator writes it unchanged.
 _MARK = "DRAGOMAN_PARAMETER"
+_POSTGRES = frozenset({"postgres", "redshift", "materialize", "risingwave", "duckdb"})
+"""SQLs with the grammar of Postgres."""
 _ALIASES = {"postgresql": "postgres", "sqlserver": "tsql", "mariadb": "mysql"}
 
 
@@ -84,8 +86,9 @@ def translate(
     check_spelling(tree, source, target)
     if source == "sqlite":
         check_chains(tree)
-    if source in {"postgres", "redshift"}:
+    if source in _POSTGRES:
         check_complements(tree)
+        check_roots(statement.text, statement.tokens)
     tree.meta.update(source=source, notices=check_stars(tree, source, target))
     tree = write_out_precedence(_rewrite(tree, rewrite))
     notices = tuple(dict.fromkeys((f"Translated from {source} to {target}.", *tree.meta["notices"])))
