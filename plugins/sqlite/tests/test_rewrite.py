@@ -212,6 +212,46 @@ BESIDE_TEXTS = [
     ("nullif(number, '5') IS NULL", [1, 3]),
     ("nullif(answer, 'yes') IS NULL", [1, 3]),
     ("number + '5' = 10", [1]),
+    # beside what is computed
+    ("(number = 5) = 'true'", [1]),
+    ("(number > 5) IS DISTINCT FROM 'f'", [2, 3]),
+    ("(done IS NULL) IN ('t')", [3]),
+    ("nullif(number = 5, 't') IS NULL", [1, 3]),
+    ("CASE (number = 5) WHEN 't' THEN true END", [1]),
+    ("(SELECT done) = 't'", [1, 4]),
+    ("number + 1 = '6'", [1]),
+    ("'-5' = - number", [1]),
+    ("number * 2 > '9'", [1, 2]),
+    ("number + 1 IN ('6')", [1]),
+    ("number + 1 BETWEEN '4' AND '6'", [1]),
+    ("coalesce(number, 0) = '5'", [1]),
+    ("coalesce(number + 1, '6') = 6", [1, 3]),
+    ("CASE coalesce(number, 0) WHEN '5' THEN true END", [1]),
+    ("nullif(number + 1, '6') IS NULL", [1, 3]),
+    ("(SELECT max(number) FROM flags) = '7'", [1, 2, 3, 4]),
+    ("length(answer) = '3'", [1]),
+    ("5 = '5'", [1, 2, 3, 4]),
+    ("coalesce(answer, '0') = '1'", [4]),
+    ("lower(answer) = '1'", [4]),
+    ("substr(answer, 1, 1) IN ('y', '1')", [1, 4]),
+    # in lists, rows, ranges and conditions
+    ("'true' IN (done)", [1, 4]),
+    ("'5' IN (number, 7)", [1]),
+    ("'true' = ANY (ARRAY[done])", [1, 4]),
+    ("(done, number) = ('true', 5)", [1]),
+    ("(done, number + 1) IN (('true', '6'), ('false', 8))", [1, 2]),
+    ("done BETWEEN 'true' AND 'true'", [1, 4]),
+    ("'f' BETWEEN done AND done", [2]),
+    ("'6' BETWEEN number AND 10", [1, 4]),
+    ("done AND 'true'", [1, 4]),
+    ("'t'", [1, 2, 3, 4]),
+    ("NOT 'f' AND number = 5", [1]),
+    ("CASE WHEN 'true' THEN done END", [1, 4]),
+    ("CASE WHEN id = 1 THEN 2 ELSE '1' END = 1", [2, 3, 4]),
+    # in what inner queries compute
+    ("id IN (SELECT n FROM (SELECT id + 1 AS n FROM flags) AS f WHERE n = '2')", [2]),
+    ("id IN (SELECT n FROM (SELECT id AS n, number = 5 AS d FROM flags) AS f WHERE d = 't')", [1]),
+    ("id IN (WITH f AS (SELECT coalesce(number, 0) AS n FROM flags) SELECT n FROM f WHERE n IN ('1', '5'))", [1]),
 ]
 
 
@@ -221,6 +261,33 @@ def test_a_text_is_of_the_type_of_the_value_beside_it(condition: str, rows: list
     database.execute(TRUTHS)
     translation = from_postgres(f"SELECT id FROM flags WHERE {condition} ORDER BY id")
     assert [row[0] for row in database.execute(translation.sql)] == rows
+
+
+@pytest.mark.parametrize(
+    "value", ["coalesce(done, 'true')", "coalesce(number, '0')", "CASE WHEN id = 1 THEN done ELSE 'f' END",
+              "greatest(number, '6')"]
+)  # fmt: skip
+def test_a_text_that_may_be_chosen_instead_of_a_column_is_noted(value: str):
+    assert any("beside a column" in notice for notice in from_postgres(f"SELECT {value} FROM flags").notices)
+
+
+@pytest.mark.parametrize("value", ["coalesce(answer, 'n/a')", "coalesce(number, 0)", "coalesce(number > 5, 'f')"])
+def test_a_text_that_is_of_one_type_is_not_noted(value: str):
+    assert not any("beside a column" in notice for notice in from_postgres(f"SELECT {value} FROM flags").notices)
+
+
+def test_a_text_beside_nested_values_is_refused_before_it_doubles_with_each():
+    value = "done"
+    for _ in range(30):
+        value = f"coalesce({value}, false) = 't'"
+    with pytest.raises(Unsupported, match="long value"):
+        from_postgres(f"SELECT {value} FROM flags")
+
+
+def test_a_date_is_compared_in_nullif_and_case_as_elsewhere(database: apsw.Connection):
+    sql = "SELECT nullif(seen, '2024-02-29') IS NULL, CASE seen WHEN '2024-02-29' THEN 1 ELSE 0 END FROM m"
+    database.execute("CREATE TEMP TABLE m AS SELECT '2024-02-29 00:00:00' AS seen")
+    assert list(database.execute(from_postgres(sql).sql)) == [(1, 1)]
 
 
 def test_a_parameter_beside_a_column_may_be_a_date():
@@ -275,6 +342,9 @@ REFUSED = [
     ("SELECT coalesce(day, '2024-01-01') - '2024-01-01' FROM t", "no written type"),
     ("SELECT seen + '1 day' FROM t", "no written type"),
     ("SELECT ('1 day' * qty) FROM t", "no written type"),
+    ("SELECT 1 WHERE 'true' IN (SELECT name FROM t)", "a query's values"),
+    ("SELECT 1 WHERE '8' IN (SELECT qty + 1 FROM t)", "a query's values"),
+    ("SELECT (qty = 7) = 'maybe' FROM t", "truth value"),
     ("SELECT 5.5 % 2", "remainder"),
     ("SELECT round(123, -1)", "Rounding"),
     ("SELECT substring(name from 'a.') FROM t", "substring"),

@@ -26,7 +26,7 @@ from dragoman_sqlite.rewrite.rewriting import (
     text,
     unsupported,
 )
-from dragoman_sqlite.rewrite.untyped import as_truth, refuse_arithmetic
+from dragoman_sqlite.rewrite.untyped import like, refuse_arithmetic
 
 _TEXT_NOTICE = "Dates are texts in SQLite: columns must hold them as YYYY-MM-DD or YYYY-MM-DD HH:MM:SS."
 _UNITS = {"year": "year", "month": "month", "week": "day", "day": "day", "hour": "hour", "minute": "minute"} | {
@@ -210,7 +210,7 @@ def same_kind(node: Any, notes: Notes) -> Any:
     heed_spelling(node.this, node.__class__, node.expression, notes)
     heed_spelling(node.expression, _MIRRORED.get(node.__class__) or node.__class__, node.this, notes)
     for side, other in (("this", node.expression), ("expression", node.this)):
-        node.set(side, as_truth(other, node.args[side], notes))
+        node.set(side, like(other, node.args[side], notes))
     kinds = kind_of(node.this), kind_of(node.expression)
     for side, pair in (("this", ("date", "timestamp")), ("expression", ("timestamp", "date"))):
         if kinds == pair:
@@ -282,6 +282,12 @@ def both_texts(midnight: Any) -> list[Any]:
 
 
 def _between(node: Any, notes: Notes) -> Any:
+    low, high = node.args["low"], node.args["high"]
+    if notes.source in POSTGRES and is_text(bare(node.this)) and not (is_text(low) and is_text(high)):
+        lower = same_kind(exp.GTE(this=node.this.copy(), expression=low), notes)
+        return exp.paren(exp.and_(lower, same_kind(exp.LTE(this=node.this, expression=high), notes)))
+    for place in ("low", "high"):
+        node.set(place, like(node.this, node.args[place], notes))
     for place, last in (("low", False), ("high", True)):
         heed_spelling(node.this, exp.LTE if last else exp.GTE, node.args[place], notes)
         if not kind_of(node.this) and is_midnight(node.args[place], notes):

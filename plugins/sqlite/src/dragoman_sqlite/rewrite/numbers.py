@@ -30,7 +30,7 @@ from dragoman_sqlite.rewrite.rewriting import (
     text,
     unsupported,
 )
-from dragoman_sqlite.rewrite.untyped import refuse_arithmetic
+from dragoman_sqlite.rewrite.untyped import alternatives, refuse_arithmetic
 
 _PLACES = "SQLite keeps more decimal places than Trino in divisions and averages of decimals."
 _BINARY = "round() rounds the binary number next to a decimal one, which matters for halves."
@@ -171,6 +171,7 @@ def _random(node: Any, notes: Notes) -> Any:
 
 
 def _extreme(node: Any, notes: Notes) -> Any:
+    alternatives(node, notes)
     values = [node.this, *node.expressions]
     name = "max" if isinstance(node, exp.Greatest) else "min"
     if not values[1:]:

@@ -20,10 +20,14 @@ TRINO = frozenset({"trino", "presto", "athena"})
 
 @dataclass(frozen=True, slots=True)
 class Notes:
-    """The SQL that the tree was written in, and the notices for the caller."""
+    """The SQL that the tree was written in, and the notices for the caller.
+
+    `has_derived`: a name may stand for what an inner query computes, of which SQLite knows no type.
+    """
 
     source: str
     notices: list[str]
+    has_derived: bool = False
 
     def add(self, notice: str) -> None:
         """Add a notice, once."""

@@ -161,7 +161,7 @@ def rewrite(tree: Any) -> Any:
 
     Raises `Unsupported` for a query that SQLite would answer differently.
     """
-    notes = Notes(source=tree.meta.get("source", ""), notices=tree.meta.setdefault("notices", []))
+    notes = Notes(tree.meta.get("source", ""), tree.meta.setdefault("notices", []), _has_derived(tree))
     if notes.source not in POSTGRES | TRINO:
         notes.add("No translation rules cover this pair of dialects: check the result.")
     # Children first: a rewrite finds what is below it already rewritten.
@@ -179,6 +179,11 @@ def rewrite(tree: Any) -> Any:
         if node.__class__ not in SAME and not is_ours(node):
             raise _refusal(node)
     return tree
+
+
+def _has_derived(tree: Any) -> bool:
+    inner = tree.find_all(exp.CTE, exp.Subquery)
+    return any(isinstance(query, exp.CTE) or isinstance(query.parent, (exp.From, exp.Join)) for query in inner)
 
 
 def _refusal(node: Any) -> Unsupported:

@@ -28,7 +28,7 @@ from dragoman_sqlite.rewrite.rewriting import (
     text,
     unsupported,
 )
-from dragoman_sqlite.rewrite.untyped import as_truth, case_of_value, nullif
+from dragoman_sqlite.rewrite.untyped import alternatives, condition, heed_query, like, unify
 
 # Texts
 
@@ -171,6 +171,7 @@ def _json_text(node: Any, notes: Notes) -> Any:
             case.append("ifs", exp.If(this=text(compound), true=exp.Null()))
     for truth in ("true", "false"):
         case.append("ifs", exp.If(this=text(truth), true=text(truth)))
+    case.meta["text"] = True
     return case
 
 
@@ -191,9 +192,9 @@ def _any(node: Any, notes: Notes) -> Any:
     while isinstance(source, (exp.Paren, exp.Subquery)):
         source = source.this
     if isinstance(source, exp.Array):
-        found = exp.In(this=node.this, expressions=source.expressions)
+        found = _in(exp.In(this=node.this, expressions=source.expressions), notes)
     elif isinstance(source, exp.Query):
-        found = exp.In(this=node.this, query=exp.Subquery(this=source))
+        found = _in(exp.In(this=node.this, query=exp.Subquery(this=source)), notes)
     else:
         raise unsupported("ANY or ALL of an array", "Write IN with the values one by one.")
     return found if isinstance(node, exp.EQ) else exp.not_(found)
@@ -225,12 +226,54 @@ def _in(node: Any, notes: Notes) -> Any:
         raise unsupported("IN of an array", "Write IN with the values one by one.")
     if notes.source in TRINO and isinstance(bare(node.this), exp.Tuple):
         _heed_rows(node, notes)
+    heed_query(node, notes)
+    if notes.source in POSTGRES and is_text(bare(node.this)) and not all(map(is_text, node.expressions)):
+        equal = (_any(exp.EQ(this=value, expression=node.this.copy()), notes) for value in node.expressions)
+        return exp.paren(exp.or_(*equal))
     for value in node.expressions:
         heed_spelling(node.this, exp.In, value, notes)
     if not kind_of(node.this):
         listed = (both_texts(value) if is_midnight(value, notes) else [value] for value in node.expressions)
-        node.set("expressions", [as_truth(node.this, value, notes) for values in listed for value in values])
+        node.set("expressions", [like(node.this, value, notes) for values in listed for value in values])
     return node
+
+
+def _case(node: Any, notes: Notes) -> Any:
+    if notes.source not in POSTGRES:
+        return node
+    branches: list[Any] = []
+    for branch in node.args["ifs"]:
+        branches += _branch(node.this, branch, notes)
+    node.set("ifs", branches)
+    results = [branch.args["true"] for branch in branches]
+    unify([*results, *filter(None, [node.args.get("default")])], notes)
+    return node
+
+
+def _branch(value: Any, branch: Any, notes: Notes) -> list[Any]:
+    if value is None:
+        return [condition(branch, notes)]
+    if is_midnight(branch.this, notes) and not kind_of(value):
+        return [exp.If(this=day, true=branch.args["true"].copy()) for day in both_texts(branch.this)]
+    branch.set("this", like(value, branch.this, notes))
+    return [branch]
+
+
+def _nullif(node: Any, notes: Notes) -> Any:
+    """Rewrite nullif beside a text, which SQLite compares without regard to the type of the column."""
+    value, other = node.this, node.expression
+    if notes.source not in POSTGRES or not any(map(_is_untyped, (value, other))):
+        return node
+    if isinstance(value, exp.Column) or isinstance(other, exp.Column):
+        equal = _any(exp.EQ(this=value.copy(), expression=other.copy()), notes)
+        return exp.Case(ifs=[exp.If(this=equal, true=exp.Null())], default=value)
+    node.set("expression", like(value, other, notes))
+    node.set("this", like(node.expression, value, notes))
+    return node
+
+
+def _is_untyped(value: Any) -> bool:
+    return isinstance(value, exp.Placeholder) or (is_text(value) and bool(value.name))
 
 
 def _count(node: Any, notes: Notes) -> Any:
@@ -344,8 +387,10 @@ VALUES: dict[type[Any], Rewriter] = {
     exp.EQ: _any,
     exp.NEQ: _any,
     exp.In: _in,
-    exp.Case: case_of_value,
-    exp.Nullif: nullif,
+    exp.Case: _case,
+    exp.Nullif: _nullif,
+    exp.Coalesce: alternatives,
+    **dict.fromkeys((exp.And, exp.Or, exp.Not, exp.Where, exp.Having), condition),
     exp.Count: _count,
     exp.CountIf: _count_if,
     exp.GroupConcat: _gather,
