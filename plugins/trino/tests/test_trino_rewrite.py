@@ -258,6 +258,14 @@ def test_what_hangs_on_types_is_told(source, sql, words):
     assert any(words in notice for notice in translated(sql, source).notices[1:])
 
 
+def test_nested_rows_are_refused_before_they_multiply():
+    among = "a"
+    for _ in range(12):
+        among = f"(({among}, b) in ((true, 1), (false, 2), (true, 3)))"
+    with pytest.raises(Unsupported, match="long row"):
+        written(among, "postgres")
+
+
 def test_other_sources_keep_to_what_is_known_and_say_so():
     notices = translated("select upper(a) from t limit 2", "mysql").notices
     assert any("No translation rules" in notice for notice in notices)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 from sqlglot import exp
@@ -222,6 +224,10 @@ def _in(node: Any, notes: Notes) -> Any:
     return _without_nulls(compare(_guard(node), notes))
 
 
+_LARGEST = 100
+"""Nodes of a row that is written for each row it is compared with: nested ones would multiply."""
+
+
 def _row_in(node: Any, row: Any, notes: Notes) -> Any:
     """Rewrite IN of rows: Trino's is NULL if a field is, also where another field differs from every row's.
 
@@ -233,6 +239,9 @@ def _row_in(node: Any, row: Any, notes: Notes) -> Any:
         return compare(_guard(node), notes)
     if not all(isinstance(bare(other), exp.Tuple) for other in node.expressions):
         raise unsupported("IN of rows that are computed", "Write each row as (a, b).")
+    nodes: Iterator[Any] = row.walk()
+    if next(islice(nodes, _LARGEST, None), None) is not None:
+        raise unsupported("IN of a long row", "Name its fields in an inner query.")
     rows = [_equal_fields(row, bare(other), notes) for other in node.expressions]
     return exp.paren(exp.or_(*rows))
 
