@@ -1,5 +1,6 @@
 """What is MariaDB's own: its types to the last digit, its lexer, and what its engine refuses without us."""
 
+import contextlib
 import dataclasses
 import gc
 import tempfile
@@ -20,6 +21,7 @@ from dragoman import (
     Limits,
     PermissionDenied,
     ProfileBudget,
+    QueryError,
     QueryTimeout,
     Request,
     Scope,
@@ -269,11 +271,20 @@ async def test_quotes_are_read_as_the_server_reads_them(gateway):
     assert result.rows == [["it's", "say 'hi'", 1]]
 
 
+NUMBERS = """
+    SELECT variable_name, numeric_min_value FROM information_schema.system_variables
+    WHERE variable_scope = 'SESSION' AND read_only = 'NO' AND global_value IS NOT NULL
+      AND numeric_min_value IS NOT NULL
+      AND variable_name NOT RLIKE '^(max_user_connections|server_id|wsrep_.*|sql_slave_.*)$'"""
+COUNTED = "WITH RECURSIVE counted (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM counted WHERE n < 3000)"
+
+
 @pytest.mark.parametrize(
     ("setting", "sql", "whole"),
     [
         ("sql_select_limit = 1", "SELECT id FROM places ORDER BY id", [[1], [2]]),
         ("group_concat_max_len = 1024", f"SELECT length(group_concat(id, '{'x' * 999}')) FROM places", [[2001]]),
+        ("max_recursive_iterations = 1000", f"{COUNTED} SELECT count(*) FROM counted", [[3000]]),
     ],
 )
 async def test_the_server_s_settings_cut_no_answer(server, places, setting, sql, whole):
@@ -285,6 +296,25 @@ async def test_the_server_s_settings_cut_no_answer(server, places, setting, sql,
                 assert (await gateway.query(None, sql)).rows == whole
         finally:
             await run(f"SET GLOBAL {name} = DEFAULT")
+
+
+async def test_no_number_among_the_server_s_settings_changes_an_answer_unseen(server, places):
+    """Every setting of a session that is a number, at its least: the answer is the same, or an error says why not."""
+    sql = f"{COUNTED} SELECT n % 100 AS k, count(*), group_concat(n ORDER BY n) FROM counted GROUP BY k ORDER BY k"
+    groups = [[n for n in range(1, 3001) if n % 100 == k] for k in range(100)]
+    whole = [[k, len(group), ",".join(map(str, group))] for k, group in enumerate(groups)]
+    cut = []
+    async with server.connected() as run:
+        for name, least in await run(NUMBERS):
+            await run(f"SET GLOBAL {name} = {least}")
+            try:
+                async with Gateway.open([places]) as gateway:
+                    with contextlib.suppress(QueryError):
+                        if (await gateway.query(None, sql)).rows != whole:
+                            cut.append(name)
+            finally:
+                await run(f"SET GLOBAL {name} = DEFAULT")
+    assert cut == []
 
 
 async def test_a_right_the_role_lacks_is_named(places):

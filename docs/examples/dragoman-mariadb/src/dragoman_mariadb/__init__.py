@@ -74,8 +74,11 @@ RESERVED = """
     varbinary varchar varcharacter varying while with write xor year_month zerofill
 """
 SECRETS = r"(mysql|performance_schema|sys)\..*|information_schema\.(processlist|user_variables|.*_privileges)"
-# Settings by which the server would cut rows, and what GROUP_CONCAT makes, and tell nobody.
-UNCUT = f"sql_select_limit = {2**64 - 1}, group_concat_max_len = @@max_allowed_packet"
+# Settings by which the server would cut rows, recursion, and what GROUP_CONCAT makes, and at most warn of it.
+UNCUT = (
+    f"sql_select_limit = {2**64 - 1}, max_recursive_iterations = {2**32 - 1}, "
+    "group_concat_max_len = @@max_allowed_packet"
+)
 # Pinned: modes change what quotes, || and a backslash mean, and the guard reads them as these.
 MODES = "STRICT_TRANS_TABLES,ERROR_FOR_DIVISION_BY_ZERO"
 
@@ -159,6 +162,7 @@ class MariaDBExecutor(SQLAlchemyExecutor):
         (r"^\(1054, .*Unknown column '(?:[^'.]+\.)*(?P<name>[^'.]+)'", dragoman.ColumnNotFound),
         (r"^\(1049,", dragoman.SchemaNotFound),
         (r"^\((1064|1295|1305|1630),", dragoman.InvalidSql),
+        (r"^\(1290, .*--max-session-mem-used", dragoman.QueryError),
         (r"^\((1290|1792),", dragoman.WriteDenied),
         (r"^\((1044|1142|1143|1227|1370),", dragoman.PermissionDenied),
         (r"^\(1969,", dragoman.QueryTimeout),
