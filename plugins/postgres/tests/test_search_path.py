@@ -104,3 +104,60 @@ async def test_a_name_means_the_same_for_new_connections_after_the_role_s_path_h
                 f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'"
             )
     await server.drop(name)
+
+
+APART = {
+    "citext": ("'Ada'", "x = 'ADA' AND x IN ('ada')"),
+    "vector": ("'[1,2]'", "x <-> '[1,3]' < 2 AND x = '[1,2]'::vector"),
+}
+"""By extension, a value of its type and a condition that holds only by its own operators."""
+AROUND = {
+    "nothing": "",
+    "a function": "CREATE FUNCTION apart.hook() RETURNS int LANGUAGE sql AS 'SELECT 1'",
+    "defaults": "ALTER DEFAULT PRIVILEGES IN SCHEMA apart GRANT SELECT ON TABLES TO public",
+}
+
+
+async def with_extensions(server: Server, around: str) -> tuple[str, list[str]]:
+    """Return a database with those extensions that the server has in a schema, and queries of their values."""
+    name = await server.create(f"CREATE SCHEMA apart; CREATE SCHEMA app; {around}")
+    connection = await asyncpg.connect(server.address(name))
+    queries: list[str] = []
+    for record in await connection.fetch("SELECT name FROM pg_available_extensions WHERE name = ANY ($1)", list(APART)):
+        extension, (value, condition) = record["name"], APART[record["name"]]
+        await connection.execute(f"CREATE EXTENSION {extension} SCHEMA apart")
+        await connection.execute(f"CREATE TABLE app.{extension}s AS SELECT {value}::apart.{extension} AS x")
+        queries.append(f"SELECT count(*) FROM app.{extension}s WHERE {condition}")
+    await connection.close()
+    if not queries:
+        pytest.skip("the server has none of the extensions")
+    return name, queries
+
+
+@pytest.mark.parametrize("around", AROUND.values(), ids=AROUND)
+async def test_operators_of_extensions_in_a_schema_of_their_own_are_found(server: Server, around: str):
+    name, queries = await with_extensions(server, around)
+    async with Gateway.open([server.configure(name, schemas=("app",))]) as opened:
+        for sql in queries:
+            assert (await opened.query(None, sql)).rows == [[1]]
+        assert (await opened.query(None, "SHOW search_path")).rows == [["app, apart, pg_temp"]]
+    await server.drop(name)
+
+
+HELD = {
+    "a table": "CREATE TABLE apart.hidden (id int)",
+    "a type": "CREATE TYPE apart.hidden AS ENUM ('x')",
+    "a collation": 'CREATE COLLATION apart.hidden FROM "C"',
+    "a configuration": "CREATE TEXT SEARCH CONFIGURATION apart.hidden (COPY = pg_catalog.english)",
+}
+
+
+@pytest.mark.parametrize("held", HELD.values(), ids=HELD)
+async def test_no_name_is_found_beside_extensions_in_a_schema_with_other_things(
+    server: Server, held: str, caplog: pytest.LogCaptureFixture
+):
+    name, _ = await with_extensions(server, held)
+    async with Gateway.open([server.configure(name, schemas=("app",))]) as opened:
+        assert (await opened.query(None, "SHOW search_path")).rows == [["app, pg_temp"]]
+    assert f"database {name}: schemas leaves out apart" in caplog.text
+    await server.drop(name)

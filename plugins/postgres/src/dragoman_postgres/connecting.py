@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import configparser
+import logging
 import math
 import os
 import re
 import ssl
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +29,7 @@ from dragoman_postgres.failures import unreachable
 from dragoman_postgres.options import Options
 from dragoman_postgres.spelling import quote
 
+_log = logging.getLogger(__name__)
 _UNSUPPORTED = re.compile(r"unsupported startup parameter")
 _UNKNOWN = re.compile(r"unrecognized configuration parameter")
 _NOT_OURS = re.compile(r"permission denied to set parameter")
@@ -45,6 +47,19 @@ _PART = re.compile(r'"(?:[^"]|"")*"|[^\s,"]+')
 _OURS = frozenset({"pg_catalog", "pg_temp"})
 # Not the value of SHOW: behind a pooler that may be another client's.
 _ROLE_S_PATH = "SELECT reset_val FROM pg_catalog.pg_settings WHERE name OPERATOR(pg_catalog.=) 'search_path'"
+_SAFELY = "SET LOCAL search_path = pg_catalog, pg_temp"
+_EXTENSIONS = """
+SELECT n.nspname::text, NOT EXISTS (
+    SELECT FROM pg_depend AS o WHERE o.refclassid = 'pg_namespace'::regclass AND o.refobjid = n.oid AND o.deptype = 'n'
+      AND o.classid NOT IN ('pg_extension'::regclass, 'pg_proc'::regclass) AND NOT EXISTS (
+        SELECT FROM pg_depend AS m WHERE m.classid = o.classid AND m.objid = o.objid AND m.deptype = 'e'))
+FROM pg_namespace AS n WHERE n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'
+  AND has_schema_privilege(n.oid, 'USAGE') AND EXISTS (
+    SELECT FROM pg_depend AS o JOIN pg_depend AS m ON m.classid = o.classid AND m.objid = o.objid AND m.deptype = 'e'
+    WHERE o.refclassid = 'pg_namespace'::regclass AND o.refobjid = n.oid AND o.classid = 'pg_operator'::regclass)
+ORDER BY n.nspname
+"""
+"""Schemas with operators of extensions, and whether they hold nothing but extensions and functions."""
 READ_ONLY = {"default_transaction_read_only": "on"}
 CHECK_INTERVAL = {"client_connection_check_interval": "500ms"}
 """Seconds in which a backend notices that nobody waits for it any more; for PostgreSQL 14 and later."""
@@ -70,18 +85,32 @@ def bound_times(seconds: float) -> dict[str, str]:
 class SearchPath:
     """The search path of all sessions of a database: those that judge names and those that run statements.
 
-    `text`: the configured schemas, as the gate assumes; otherwise the role's own path, as it was at the first
-    connection. None: it is not known yet.
+    `configured`: the schemas of the configuration; None: there are none. `text`: these and the schemas of extensions,
+    or else the role's own path, as it was at the first connection. None: it is not known yet.
     """
 
-    text: str | None
+    configured: tuple[str, ...] | None
+    text: str | None = None
 
     @classmethod
     def of(cls, database: Database) -> SearchPath:
         """Return the path of a configured database."""
         first = (database.schema,) if database.schema else ()
         path = (*first, *(database.schemas or (("public",) if first else ())))
-        return cls(order_path(", ".join(dict.fromkeys(map(quote, path)))) if path else None)
+        return cls(tuple(dict.fromkeys(path)) or None)
+
+    async def learn(self, connection: Connection, database: str) -> None:
+        """Ask the server for what the configuration does not say of the path."""
+        if self.text is not None:
+            return
+        if self.configured is None:
+            path = order_path(await _role_s_path(connection))
+        else:
+            extensions = await _find_extensions(connection)
+            _warn(database, [name for name, alone in extensions if not alone and name not in self.configured])
+            alone = (name for name, alone in extensions if alone)
+            path = order_path(", ".join(map(quote, dict.fromkeys((*self.configured, *alone)))))
+        self.text = self.text or path
 
 
 @dataclass(slots=True)
@@ -125,7 +154,6 @@ class Connector:
         self._told_later = self.options.target_session_attrs in ("read-write", "read-only")
         self._may_bound = True
         self._path = path or SearchPath.of(database)
-        self._follows_role = self._path.text is None
         self.pooled = self.options.pgbouncer
         """Whether a pooler between us and the server shares sessions among transactions. None: not known yet."""
 
@@ -194,9 +222,7 @@ class Connector:
     async def _set_up(self, connection: Connection) -> None:
         self.cluster.now = connection.cluster = await _identify(connection, pooled=bool(self.pooled))
         self._may_end_transactions = connection.get_server_version() >= (17,)
-        if self._path.text is None:
-            path = order_path(await _role_s_path(connection))
-            self._path.text = self._path.text or path
+        await self._path.learn(connection, self._database.name)
         if not self.pooled:
             if commands := [f"SET {name} = {value}" for name, value in self._later_settings().items()]:
                 await connection.execute("; ".join(commands))
@@ -206,7 +232,7 @@ class Connector:
     def _later_settings(self) -> dict[str, str]:
         """Return the settings of a session that are known, or that the server knows, only once it is connected."""
         return {
-            **({"search_path": self._path.text} if self._follows_role and self._path.text else {}),
+            **({"search_path": self._path.text} if self._path.text else {}),
             **(READ_ONLY if self._told_later else {}),
             **(WHOLE_TRANSACTION if self._times and self._may_end_transactions else {}),
         }
@@ -281,8 +307,7 @@ class Connector:
             return {}
         rasters = RASTERS if self._closes_rasters else {}
         settings = {**self.settings, **self._times, **(CHECK_INTERVAL if self._checks else {}), **rasters}
-        if self._follows_role:
-            settings.pop("search_path", None)
+        settings.pop("search_path", None)
         return {name: value for name, value in settings.items() if not (self._told_later and name in READ_ONLY)}
 
     def _learn(self, message: str, startup: Mapping[str, str]) -> bool:
@@ -366,6 +391,24 @@ async def _role_s_path(connection: Connection) -> str:
     """Return the role's search path, from its own settings and the database's."""
     async with _one_process(connection):
         return str(await connection.fetchval(_ROLE_S_PATH))
+
+
+async def _find_extensions(connection: Connection) -> list[tuple[str, bool]]:
+    """Return the schemas with operators of extensions, and whether nothing else than functions lies there, too."""
+    async with _one_process(connection):
+        await connection.execute(_SAFELY)
+        return [(str(name), bool(alone)) for name, alone in await connection.fetch(_EXTENSIONS)]
+
+
+def _warn(database: str, schemas: Sequence[str]) -> None:
+    """Log which extensions lie where queries do not find their operators."""
+    if schemas:
+        _log.warning(
+            "database %s: schemas leaves out %s, which holds extensions and other objects, so queries do not find the"
+            " operators of these extensions, and compare citext as text; move them to a schema of their own (ALTER"
+            " EXTENSION name SET SCHEMA extensions), or add %s to schemas",
+            database, ", ".join(schemas), ", ".join(schemas),
+        )  # fmt: skip
 
 
 @asynccontextmanager
