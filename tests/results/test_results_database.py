@@ -5,6 +5,7 @@ import sqlite3
 from dataclasses import replace
 from typing import Any
 
+import duckdb
 import pytest
 from dragoman import Database, Gateway, Principal
 from dragoman.config import Configuration, Results, Server
@@ -195,6 +196,42 @@ async def test_what_is_made_of_a_kept_result_is_judged_by_what_that_was_made_of(
         await gateway.reload(configuration)
         read = await ask(toolbox, "execute_query", database="results", sql="SELECT count(*) AS n FROM fewer")
         assert read["rows"] == [[2]]
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ({"schema": "former"}, {"schema": "present"}),
+        ({"schemas": ("former",)}, {"schemas": ("present",)}),
+        ({"schemas": ("former", "present")}, {"schemas": ("present",)}),
+        ({}, {"schema": "present", "schemas": ("present",)}),
+    ],
+    ids=["the schema", "the schemas", "fewer schemas", "schemas for the first time"],
+)
+async def test_rows_of_a_schema_that_the_name_no_longer_means_are_not_read(tmp_path, before, after):
+    with duckdb.connect(str(tmp_path / "shop.duckdb")) as connection:
+        for schema in ("former", "present", "main"):
+            connection.execute(f"CREATE SCHEMA IF NOT EXISTS {schema}")
+            connection.execute(f"CREATE TABLE {schema}.orders AS SELECT '{schema}' AS place")
+    shop = Database(name="shop", dialect="duckdb", database="shop.duckdb", folder=tmp_path, **before)
+    configuration = Configuration(databases={"shop": shop}, results=Results(dir=tmp_path / "kept"))
+    moved = replace(configuration, databases={"shop": replace(shop, **after)})
+    async with Gateway.open(configuration) as gateway:
+        toolbox = Toolbox(gateway, profile="full")
+        first = await keep(toolbox, "orders", "SELECT place FROM orders", database="shop")
+        assert first["rows"] != [["present"]]
+        await gateway.reload(replace(configuration, databases={"shop": replace(shop, description="The same rows.")}))
+        assert (await ask(toolbox, "get_result", result="orders"))["rows"] == first["rows"]
+
+        await gateway.reload(moved)
+        now = await ask(toolbox, "execute_query", database="shop", sql="SELECT place FROM orders")
+        assert now["rows"] == [["present"]]
+        assert (await ask(toolbox, "get_result", result="orders"))["error"]["code"] == "RESULT_NOT_FOUND"
+        read = await ask(toolbox, "execute_query", database="results", sql="SELECT place FROM orders")
+        assert read["error"]["code"] == "TABLE_NOT_FOUND"
+    async with Gateway.open(moved) as gateway:
+        again = await ask(Toolbox(gateway, profile="full"), "get_result", result="orders")
+        assert again["error"]["code"] == "RESULT_NOT_FOUND"
 
 
 @pytest.mark.parametrize(
