@@ -5,7 +5,7 @@ from pathlib import Path
 
 import asyncpg
 import pytest
-from dragoman import Database, ExplainOptions, Gateway, Scope, UnsafeSql
+from dragoman import ConnectionFailed, Database, ExplainOptions, Gateway, Scope, UnsafeSql
 from dragoman_postgres.connecting import order_path
 from dragoman_postgres.testing import Server
 
@@ -160,4 +160,36 @@ async def test_no_name_is_found_beside_extensions_in_a_schema_with_other_things(
     async with Gateway.open([server.configure(name, schemas=("app",))]) as opened:
         assert (await opened.query(None, "SHOW search_path")).rows == [["app, pg_temp"]]
     assert f"database {name}: schemas leaves out apart" in caplog.text
+    await server.drop(name)
+
+
+OF_TEXT = """
+CREATE TYPE apart.folded;
+CREATE FUNCTION apart.folded_in(cstring) RETURNS apart.folded LANGUAGE internal IMMUTABLE STRICT AS 'textin';
+CREATE FUNCTION apart.folded_out(apart.folded) RETURNS cstring LANGUAGE internal IMMUTABLE STRICT AS 'textout';
+CREATE TYPE apart.folded (INPUT = apart.folded_in, OUTPUT = apart.folded_out, LIKE = text, CATEGORY = 'S');
+CREATE CAST (apart.folded AS text) WITHOUT FUNCTION AS IMPLICIT;
+CREATE FUNCTION apart.is_equal(apart.folded, apart.folded) RETURNS bool LANGUAGE sql IMMUTABLE
+    AS 'SELECT lower($1::text) = lower($2::text)';
+CREATE OPERATOR apart.= (LEFTARG = apart.folded, RIGHTARG = apart.folded, FUNCTION = apart.is_equal);
+"""
+"""A type that is made of text as citext is."""
+COLUMNS = {
+    "a column": "CREATE TABLE app.people (email apart.folded)",
+    "a domain": "CREATE DOMAIN app.email AS apart.folded; CREATE TABLE app.people (email app.email)",
+    "an array": "CREATE TABLE app.people (email apart.folded[])",
+    "a view": "CREATE TABLE apart.all (email apart.folded); CREATE VIEW app.people AS SELECT * FROM apart.all",
+}
+
+
+@pytest.mark.parametrize("column", COLUMNS.values(), ids=COLUMNS)
+async def test_no_column_compares_as_another_type_because_its_schema_is_left_out(server: Server, column: str):
+    name, _ = await with_extensions(server, f"{OF_TEXT}; {column}")
+    async with Gateway.open([server.configure(name, schemas=("app",))]) as opened:
+        with pytest.raises(
+            ConnectionFailed, match=r"the column app\.people\.email would not compare as its type folded does"
+        ):
+            await opened.query(None, "SELECT 1")
+    async with Gateway.open([server.configure(name, schemas=("app", "apart"))]) as opened:
+        assert (await opened.query(None, "SELECT 1")).rows == [[1]]
     await server.drop(name)

@@ -60,6 +60,21 @@ FROM pg_namespace AS n WHERE n.nspname !~ '^pg_' AND n.nspname <> 'information_s
 ORDER BY n.nspname
 """
 """Schemas with operators of extensions, and whether they hold nothing but extensions and functions."""
+_MISREAD = """
+WITH RECURSIVE misread AS (
+  SELECT t.oid, t.typname FROM pg_type AS t WHERE t.typnamespace::regnamespace::text = ANY ($1) AND EXISTS (
+      SELECT FROM pg_operator AS o WHERE o.oprleft = t.oid AND o.oprnamespace = t.typnamespace) AND EXISTS (
+      SELECT FROM pg_cast AS k WHERE k.castsource = t.oid AND k.castcontext = 'i' AND k.castmethod = 'b')
+  UNION SELECT t.oid, m.typname FROM pg_type AS t JOIN misread AS m ON m.oid IN (t.typbasetype, t.typelem))
+SELECT format('%I.%I.%I', n.nspname, c.relname, a.attname) AS place, m.typname::text AS type
+FROM pg_attribute AS a JOIN misread AS m ON m.oid = a.atttypid JOIN pg_class AS c ON c.oid = a.attrelid
+JOIN pg_namespace AS n ON n.oid = c.relnamespace
+WHERE n.nspname = ANY ($2) AND c.relkind IN ('r', 'p', 'v', 'm', 'f') AND a.attnum > 0 ORDER BY 1 LIMIT 1
+"""
+"""A column of some schemas that is taken for one of another type where the operators of its own are not found.
+
+Its type is of other schemas. The server casts it implicitly to the type that has its form: `citext` to `text`.
+"""
 READ_ONLY = {"default_transaction_read_only": "on"}
 CHECK_INTERVAL = {"client_connection_check_interval": "500ms"}
 """Seconds in which a backend notices that nobody waits for it any more; for PostgreSQL 14 and later."""
@@ -107,7 +122,8 @@ class SearchPath:
             path = order_path(await _role_s_path(connection))
         else:
             extensions = await _find_extensions(connection)
-            _warn(database, [name for name, alone in extensions if not alone and name not in self.configured])
+            others = [name for name, alone in extensions if not alone and name not in self.configured]
+            await _check_left_out(connection, database, self.configured, others)
             alone = (name for name, alone in extensions if alone)
             path = order_path(", ".join(map(quote, dict.fromkeys((*self.configured, *alone)))))
         self.text = self.text or path
@@ -400,15 +416,26 @@ async def _find_extensions(connection: Connection) -> list[tuple[str, bool]]:
         return [(str(name), bool(alone)) for name, alone in await connection.fetch(_EXTENSIONS)]
 
 
-def _warn(database: str, schemas: Sequence[str]) -> None:
-    """Log which extensions lie where queries do not find their operators."""
-    if schemas:
-        _log.warning(
-            "database %s: schemas leaves out %s, which holds extensions and other objects, so queries do not find the"
-            " operators of these extensions, and compare citext as text; move them to a schema of their own (ALTER"
-            " EXTENSION name SET SCHEMA extensions), or add %s to schemas",
-            database, ", ".join(schemas), ", ".join(schemas),
-        )  # fmt: skip
+async def _check_left_out(connection: Connection, database: str, shown: Sequence[str], left_out: Sequence[str]) -> None:
+    """Raise `ConnectionFailed` if columns would compare as if they were of another type; log what is not found."""
+    if not left_out:
+        return
+    _log.warning(
+        "database %s: schemas leaves out %s, which holds extensions and other objects, so queries do not find the"
+        " operators of these extensions; move them to a schema of their own (ALTER EXTENSION name SET SCHEMA"
+        " extensions), or add %s to schemas",
+        database, ", ".join(left_out), ", ".join(left_out),
+    )  # fmt: skip
+    async with _one_process(connection):
+        await connection.execute(_SAFELY)
+        found = await connection.fetchrow(_MISREAD, left_out, shown)
+    if found:
+        raise ConnectionFailed(
+            f"The database {database} is closed: the column {found['place']} would not compare as its type"
+            f" {found['type']} does. `schemas` leaves out the operators of that type.",
+            suggestion="Tell the server's administrator, who can move the extension of that type to a schema of its own"
+            " (ALTER EXTENSION ... SET SCHEMA), or add its schema to `schemas`.",
+        )
 
 
 @asynccontextmanager
