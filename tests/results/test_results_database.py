@@ -10,6 +10,7 @@ import pytest
 from dragoman import Database, Gateway, Principal
 from dragoman.config import Configuration, Results, Server
 from dragoman.tools import Toolbox
+from dragoman_postgres.testing import Server as Postgres
 
 ADA = Principal("user", issuer="https://id", subject="ada")
 EVE = Principal("user", issuer="https://id", subject="eve")
@@ -232,6 +233,22 @@ async def test_rows_of_a_schema_that_the_name_no_longer_means_are_not_read(tmp_p
     async with Gateway.open(moved) as gateway:
         again = await ask(Toolbox(gateway, profile="full"), "get_result", result="orders")
         assert again["error"]["code"] == "RESULT_NOT_FOUND"
+
+
+async def test_rows_are_not_read_after_another_schema_has_come_first(tmp_path):
+    server = Postgres.start()
+    name = await server.create(
+        "CREATE SCHEMA former; CREATE TABLE former.orders AS SELECT 'former' AS place;"
+        "CREATE SCHEMA present; CREATE TABLE present.orders AS SELECT 'present' AS place"
+    )
+    shop = server.configure(name, schemas=("former", "present"))
+    configuration = Configuration(databases={name: shop}, results=Results(dir=tmp_path / "kept"))
+    async with Gateway.open(configuration) as gateway:
+        toolbox = Toolbox(gateway, profile="full")
+        assert (await keep(toolbox, "orders", "SELECT place FROM orders", database=name))["rows"] == [["former"]]
+        await gateway.reload(replace(configuration, databases={name: replace(shop, schemas=("present", "former"))}))
+        assert (await ask(toolbox, "get_result", result="orders"))["error"]["code"] == "RESULT_NOT_FOUND"
+    server.stop()
 
 
 @pytest.mark.parametrize(

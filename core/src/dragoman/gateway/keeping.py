@@ -227,7 +227,7 @@ async def _part(
     """Return a key for where a statement runs, as whom, and on which part of its tables. Equal keys mean equal rows."""
     database = opened.config
     place = database.dialect, database.host, database.port, database.database, database.user, str(database.folder)
-    names = database.schema, sorted(database.schemas)  # what a name without a schema may mean
+    names = database.schema, tuple(database.schemas)  # in their order: what a name without a schema may mean
     # The values are added separately, since neither a confinement nor an identity shows them.
     values = sorted(confinement.values.items()) if confinement else ()
     columns = await _columns(opened, statement) if opened.delegation else ()
