@@ -1,6 +1,7 @@
 """Names mean what was judged: the system's schema is searched first, temporary objects last, whatever path there is."""
 
 from collections.abc import AsyncGenerator
+from dataclasses import replace
 from pathlib import Path
 
 import asyncpg
@@ -179,6 +180,10 @@ COLUMNS = {
     "a domain": "CREATE DOMAIN app.email AS apart.folded; CREATE TABLE app.people (email app.email)",
     "an array": "CREATE TABLE app.people (email apart.folded[])",
     "a view": "CREATE TABLE apart.all (email apart.folded); CREATE VIEW app.people AS SELECT * FROM apart.all",
+    "a field": "CREATE TYPE app.person AS (email apart.folded); CREATE TABLE app.people (email app.person)",
+    "a row": "CREATE TABLE apart.all (email apart.folded); CREATE TABLE app.people (email apart.all[])",
+    "a range": "CREATE TYPE app.emails AS RANGE (SUBTYPE = apart.folded, SUBTYPE_OPCLASS = pg_catalog.text_ops);"
+    "CREATE TABLE app.people (email app.emails)",
 }
 
 
@@ -192,4 +197,51 @@ async def test_no_column_compares_as_another_type_because_its_schema_is_left_out
             await opened.query(None, "SELECT 1")
     async with Gateway.open([server.configure(name, schemas=("app", "apart"))]) as opened:
         assert (await opened.query(None, "SELECT 1")).rows == [[1]]
+    await server.drop(name)
+
+
+ROLE = """
+DO $$ BEGIN CREATE ROLE of_app LOGIN; EXCEPTION WHEN duplicate_object THEN NULL; END $$;
+GRANT USAGE ON SCHEMA app TO of_app;
+"""
+
+
+@pytest.mark.parametrize("schema", ["apart", '"My Schema"', '"say ""hi"""'])
+@pytest.mark.parametrize("configured", [{"schemas": ("app",)}, {"schema": "app"}], ids=["schemas", "schema"])
+async def test_a_column_whose_operators_the_role_may_not_use_compares_as_no_other_type(server, schema, configured):
+    setup = f"CREATE SCHEMA apart; CREATE SCHEMA app; {OF_TEXT}; {COLUMNS['a column']}; {ROLE}"
+    name = await server.create(setup if schema == "apart" else f"{setup}; ALTER SCHEMA apart RENAME TO {schema}")
+    shop = replace(server.configure(name, **configured), user="of_app")
+    async with Gateway.open([shop]) as opened:
+        with pytest.raises(ConnectionFailed, match=r"the column app\.people\.email would not compare"):
+            await opened.query(None, "SELECT 1")
+    await server.run(f"GRANT USAGE ON SCHEMA {schema} TO of_app", name)
+    async with Gateway.open([replace(shop, schemas=("app", schema))]) as opened:
+        assert (await opened.query(None, "SELECT 1")).rows == [[1]]
+    await server.drop(name)
+
+
+@pytest.mark.parametrize("schema", ["Apart", "My Schema"])
+async def test_no_schema_is_left_out_unseen_because_its_name_is_odd(server: Server, schema: str):
+    name = await server.create(
+        f"CREATE SCHEMA apart; CREATE SCHEMA app; {OF_TEXT}; {COLUMNS['a column']};"
+        f'ALTER SCHEMA apart RENAME TO "{schema}"'
+    )
+    async with Gateway.open([server.configure(name, schemas=("app",))]) as opened:
+        with pytest.raises(ConnectionFailed, match="would not compare"):
+            await opened.query(None, "SELECT 1")
+    await server.drop(name)
+
+
+@pytest.mark.parametrize(
+    ("stored", "written"), [("app", "APP"), ("app", '"app"'), ("My Schema", "My Schema"), ("My Schema", '"My Schema"')]
+)
+async def test_names_and_operators_are_found_in_a_schema_however_the_configuration_writes_it(server, stored, written):
+    name = await server.create(
+        f"CREATE SCHEMA apart; {OF_TEXT}; CREATE TABLE apart.emails (email apart.folded);"
+        f"CREATE TABLE apart.people AS SELECT 'Ada' AS name; ALTER SCHEMA apart RENAME TO \"{stored}\""
+    )
+    async with Gateway.open([server.configure(name, schemas=(written,))]) as opened:
+        assert (await opened.query(None, "SELECT name FROM people")).rows == [["Ada"]]
+        assert (await opened.query(None, f'SELECT name FROM "{stored}".people')).rows == [["Ada"]]
     await server.drop(name)

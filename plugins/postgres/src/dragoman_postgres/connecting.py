@@ -43,6 +43,8 @@ _BUNDLES = (
     "/etc/ssl/ca-bundle.pem",  # SUSE
     "/etc/ssl/cert.pem",  # Alpine, macOS
 )
+_QUOTED = re.compile(r'"((?:[^"]|"")+)"')
+_PLAIN = re.compile(r"[^\W\d][\w$]*")
 _PART = re.compile(r'"(?:[^"]|"")*"|[^\s,"]+')
 _OURS = frozenset({"pg_catalog", "pg_temp"})
 # Not the value of SHOW: behind a pooler that may be another client's.
@@ -61,19 +63,27 @@ ORDER BY n.nspname
 """
 """Schemas with operators of extensions, and whether they hold nothing but extensions and functions."""
 _MISREAD = """
-WITH RECURSIVE misread AS (
-  SELECT t.oid, t.typname FROM pg_type AS t WHERE t.typnamespace::regnamespace::text = ANY ($1) AND EXISTS (
-      SELECT FROM pg_operator AS o WHERE o.oprleft = t.oid AND o.oprnamespace = t.typnamespace) AND EXISTS (
+WITH RECURSIVE searched AS (
+  SELECT oid FROM pg_namespace WHERE nspname = 'pg_catalog' OR nspname = ANY ($1) AND has_schema_privilege(oid, 'USAGE')
+), part AS (
+  SELECT typbasetype AS oid, oid AS whole FROM pg_type UNION ALL SELECT typelem, oid FROM pg_type
+  UNION ALL SELECT rngsubtype, rngtypid FROM pg_range
+  UNION ALL SELECT a.atttypid, c.reltype FROM pg_attribute AS a JOIN pg_class AS c ON c.oid = a.attrelid
+), misread AS (
+  SELECT t.oid, t.typname FROM pg_type AS t WHERE t.typnamespace <> 'pg_catalog'::regnamespace AND EXISTS (
+      SELECT FROM pg_operator AS o WHERE o.oprleft = t.oid AND o.oprnamespace NOT IN (SELECT oid FROM searched))
+    AND EXISTS (
       SELECT FROM pg_cast AS k WHERE k.castsource = t.oid AND k.castcontext = 'i' AND k.castmethod = 'b')
-  UNION SELECT t.oid, m.typname FROM pg_type AS t JOIN misread AS m ON m.oid IN (t.typbasetype, t.typelem))
+  UNION SELECT p.whole, m.typname FROM part AS p JOIN misread AS m ON m.oid = p.oid)
 SELECT format('%I.%I.%I', n.nspname, c.relname, a.attname) AS place, m.typname::text AS type
 FROM pg_attribute AS a JOIN misread AS m ON m.oid = a.atttypid JOIN pg_class AS c ON c.oid = a.attrelid
 JOIN pg_namespace AS n ON n.oid = c.relnamespace
-WHERE n.nspname = ANY ($2) AND c.relkind IN ('r', 'p', 'v', 'm', 'f') AND a.attnum > 0 ORDER BY 1 LIMIT 1
+WHERE ($2::text[] IS NULL OR n.nspname = ANY ($2)) AND has_schema_privilege(n.oid, 'USAGE')
+  AND c.relkind IN ('r', 'p', 'v', 'm', 'f') AND a.attnum > 0 ORDER BY 1 LIMIT 1
 """
-"""A column of some schemas that is taken for one of another type where the operators of its own are not found.
+"""A column of some schemas, or of all, that is taken for one of another type, as its own operators are not found.
 
-Its type is of other schemas. The server casts it implicitly to the type that has its form: `citext` to `text`.
+The server casts its type implicitly to the type that has its form: `citext` to `text`.
 """
 READ_ONLY = {"default_transaction_read_only": "on"}
 CHECK_INTERVAL = {"client_connection_check_interval": "500ms"}
@@ -100,33 +110,48 @@ def bound_times(seconds: float) -> dict[str, str]:
 class SearchPath:
     """The search path of all sessions of a database: those that judge names and those that run statements.
 
-    `configured`: the schemas of the configuration; None: there are none. `text`: these and the schemas of extensions,
-    or else the role's own path, as it was at the first connection. None: it is not known yet.
+    `configured`: the schemas of the configuration; None: there are none. `shown`: those that are not hidden; None: all.
+    `text`: these and the schemas of extensions, or else the role's own path, as it was at the first connection to
+    `cluster`. None: it is not known yet.
     """
 
     configured: tuple[str, ...] | None
+    shown: tuple[str, ...] | None = None
     text: str | None = None
+    cluster: str | None = None
 
     @classmethod
     def of(cls, database: Database) -> SearchPath:
         """Return the path of a configured database."""
         first = (database.schema,) if database.schema else ()
-        path = (*first, *(database.schemas or (("public",) if first else ())))
-        return cls(tuple(dict.fromkeys(path)) or None)
+        shown = tuple(name for written in database.schemas for name in _meant(written))
+        path = (*first, *(shown or (("public",) if first else ())))
+        return cls(tuple(dict.fromkeys(path)) or None, shown or None)
 
     async def learn(self, connection: Connection, database: str) -> None:
         """Ask the server for what the configuration does not say of the path."""
-        if self.text is not None:
+        if self._is_of(connection):
             return
-        if self.configured is None:
-            path = order_path(await _role_s_path(connection))
-        else:
-            extensions = await _find_extensions(connection)
-            others = [name for name, alone in extensions if not alone and name not in self.configured]
-            await _check_left_out(connection, database, self.configured, others)
-            alone = (name for name, alone in extensions if alone)
-            path = order_path(", ".join(map(quote, dict.fromkeys((*self.configured, *alone)))))
-        self.text = self.text or path
+        path = order_path(
+            await _role_s_path(connection)
+            if self.configured is None
+            else ", ".join(map(quote, await self._find(connection, database, self.configured)))
+        )
+        if not self._is_of(connection):  # the first one of several connections decides
+            self.text, self.cluster = path, connection.cluster
+
+    def _is_of(self, connection: Connection) -> bool:
+        return self.text is not None and self.cluster == connection.cluster
+
+    async def _find(self, connection: Connection, database: str, configured: Sequence[str]) -> Sequence[str]:
+        """Return the configured schemas, and those of extensions that hide nothing."""
+        extensions = [found for found in await _find_extensions(connection) if found[0] not in configured]
+        found = [name for name, alone in extensions if alone or self.shown is None]
+        if left_out := [name for name, _ in extensions if name not in found]:
+            _tell_left_out(database, ", ".join(left_out))
+        path = (*configured, *found)
+        await _check_misread(connection, database, path, self.shown)
+        return path
 
 
 @dataclass(slots=True)
@@ -416,25 +441,28 @@ async def _find_extensions(connection: Connection) -> list[tuple[str, bool]]:
         return [(str(name), bool(alone)) for name, alone in await connection.fetch(_EXTENSIONS)]
 
 
-async def _check_left_out(connection: Connection, database: str, shown: Sequence[str], left_out: Sequence[str]) -> None:
-    """Raise `ConnectionFailed` if columns would compare as if they were of another type; log what is not found."""
-    if not left_out:
-        return
+def _tell_left_out(database: str, schemas: str) -> None:
     _log.warning(
         "database %s: schemas leaves out %s, which holds extensions and other objects, so queries do not find the"
         " operators of these extensions; move them to a schema of their own (ALTER EXTENSION name SET SCHEMA"
         " extensions), or add %s to schemas",
-        database, ", ".join(left_out), ", ".join(left_out),
+        database, schemas, schemas,
     )  # fmt: skip
+
+
+async def _check_misread(
+    connection: Connection, database: str, path: Sequence[str], shown: Sequence[str] | None
+) -> None:
+    """Raise `ConnectionFailed` if columns would compare as if they were of another type."""
     async with _one_process(connection):
         await connection.execute(_SAFELY)
-        found = await connection.fetchrow(_MISREAD, left_out, shown)
+        found = await connection.fetchrow(_MISREAD, path, shown)
     if found:
         raise ConnectionFailed(
             f"The database {database} is closed: the column {found['place']} would not compare as its type"
-            f" {found['type']} does. `schemas` leaves out the operators of that type.",
+            f" {found['type']} does, since queries do not find the operators of that type.",
             suggestion="Tell the server's administrator, who can move the extension of that type to a schema of its own"
-            " (ALTER EXTENSION ... SET SCHEMA), or add its schema to `schemas`.",
+            " (ALTER EXTENSION ... SET SCHEMA) that the role may use (GRANT USAGE), or add its schema to `schemas`.",
         )
 
 
@@ -494,6 +522,13 @@ def order_path(path: str) -> str:
     parts = (part for part in _PART.findall(path) if part.strip('"'))
     others = (part for part in parts if part.strip('"') not in _OURS and part.lower() not in _OURS)
     return ", ".join((*others, "pg_temp"))
+
+
+def _meant(written: str) -> tuple[str, ...]:
+    """Return the schemas that an entry of `schemas` means."""
+    if quoted := _QUOTED.fullmatch(written):
+        return (quoted[1].replace('""', '"'),)
+    return (written, written.lower()) if _PLAIN.fullmatch(written) else (written,)
 
 
 def _literal(name: str, value: str) -> str:
