@@ -234,6 +234,13 @@ BESIDE_TEXTS = [
     ("coalesce(answer, '0') = '1'", [4]),
     ("lower(answer) = '1'", [4]),
     ("substr(answer, 1, 1) IN ('y', '1')", [1, 4]),
+    ("coalesce(number % 2, '0') = 0", [3]),
+    ("greatest((SELECT count(*) FROM flags), '30') = 30", [1, 2, 3, 4]),
+    ("coalesce((SELECT sum(number) FROM flags WHERE id > 4), '0') = 0", [1, 2, 3, 4]),
+    ("coalesce((SELECT sum(number) FILTER (WHERE id > 4) FROM flags), '0') = 0", [1, 2, 3, 4]),
+    ("coalesce((SELECT lag(number + 1) OVER (ORDER BY id) FROM flags LIMIT 1), '0') = 0", [1, 2, 3, 4]),
+    ("greatest(CASE WHEN id > 2 THEN 1 ELSE number + 1 END, '10') = 10", [1, 2, 3, 4]),
+    ("coalesce(number::numeric::int, '0') < 1", [3]),
     # in lists, rows, ranges and conditions
     ("'true' IN (done)", [1, 4]),
     ("'5' IN (number, 7)", [1]),
@@ -265,15 +272,16 @@ def test_a_text_is_of_the_type_of_the_value_beside_it(condition: str, rows: list
 
 @pytest.mark.parametrize(
     "value", ["coalesce(done, 'true')", "coalesce(number, '0')", "CASE WHEN id = 1 THEN done ELSE 'f' END",
-              "greatest(number, '6')"]
+              "greatest(number, '6')", "coalesce(max(done), 't')", "coalesce((SELECT done FROM flags LIMIT 1), 'f')",
+              "coalesce(lag(done) OVER (ORDER BY id), '0')"]
 )  # fmt: skip
 def test_a_text_that_may_be_chosen_instead_of_a_column_is_noted(value: str):
-    assert any("beside a column" in notice for notice in from_postgres(f"SELECT {value} FROM flags").notices)
+    assert any("beside a value in" in notice for notice in from_postgres(f"SELECT {value} FROM flags").notices)
 
 
 @pytest.mark.parametrize("value", ["coalesce(answer, 'n/a')", "coalesce(number, 0)", "coalesce(number > 5, 'f')"])
 def test_a_text_that_is_of_one_type_is_not_noted(value: str):
-    assert not any("beside a column" in notice for notice in from_postgres(f"SELECT {value} FROM flags").notices)
+    assert not any("beside a value in" in notice for notice in from_postgres(f"SELECT {value} FROM flags").notices)
 
 
 def test_a_text_beside_nested_values_is_refused_before_it_doubles_with_each():

@@ -40,6 +40,7 @@ _NUMBERS = (
     exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.Neg, exp.Abs, exp.Round, exp.Ceil, exp.Floor, exp.Sign, exp.Sqrt,
     exp.BitwiseAnd, exp.BitwiseOr, exp.BitwiseNot,
 )  # fmt: skip
+_PASSING = (exp.Window, exp.Filter, exp.Max, exp.Min, exp.Lag, exp.Lead, exp.FirstValue, exp.LastValue)
 _NUMBER_TYPES = frozenset({"INT", "BIGINT", "SMALLINT", "TINYINT", "DOUBLE", "FLOAT", "DECIMAL"})
 _TEXT_CALLS = frozenset(
     {"substr", "lower", "upper", "trim", "ltrim", "rtrim", "char", "concat", "strftime", "json_type"}
@@ -47,7 +48,7 @@ _TEXT_CALLS = frozenset(
 _NUMBER_CALLS = frozenset({"instr", "length", "octet_length", "unicode", "julianday", "mod"})
 _LARGEST = 100
 """Nodes of a value that is written twice. A larger one would double with each level of nesting."""
-_CHOSEN = "A text beside a column in coalesce, CASE, greatest or least is a text: write true or 1 where that is meant."
+_CHOSEN = "A text beside a value in coalesce, CASE, greatest or least is a text: write true or 1 where that is meant."
 
 
 def refuse_arithmetic(node: Any, notes: Notes) -> None:
@@ -84,8 +85,21 @@ def _read_as(value: Any, found: Any) -> Any:
 def _is_number(value: Any) -> bool:
     if isinstance(value, exp.Cast):
         return value.to.this.name in _NUMBER_TYPES
+    if isinstance(value, _PASSING):
+        return _is_number(bare(value.this))
+    if isinstance(value, (exp.Case, exp.Subquery)):
+        results = [bare(each) for each in _results(value)]
+        return bool(results) and all(map(_is_number, results))
     is_called = is_ours(value) and value.name in _NUMBER_CALLS
     return is_called or isinstance(value, _NUMBERS) or exact(value) is not None
+
+
+def _results(node: Any) -> list[Any]:
+    """Return what CASE or an inner query may give, but for NULL."""
+    if isinstance(node, exp.Subquery):
+        return [column.unalias() for column in node.unnest().args.get("expressions") or ()][:1]
+    found = [*(branch.args["true"] for branch in node.args["ifs"]), node.args.get("default")]
+    return [each for each in found if each is not None and not isinstance(each, exp.Null)]
 
 
 def _is_text(value: Any) -> bool:
@@ -158,7 +172,7 @@ def unify(values: list[Any], notes: Notes) -> None:
         new = next((read for other in others if (read := _read_as(other, found)) is not None), None)
         if new is not None:
             value.replace(new)
-        elif any(isinstance(other, exp.Column) for other in others) and _is_ambiguous(found.name):
+        elif not all(_is_text(other) or kind_of(other) for other in others) and _is_ambiguous(found.name):
             notes.add(_CHOSEN)
 
 
