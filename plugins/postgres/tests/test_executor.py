@@ -346,7 +346,7 @@ async def test_looking_types_up_runs_nobody_s_functions(server):
         ("SELECT 1.5::numeric(4,2)", (), "1.50"),
     ):
         assert (await ask(executor, sql, *parameters))[1][0][0] == wanted, sql
-    assert await value_of(executor, "SHOW search_path") == '"hostile", "public", pg_temp'
+    assert await value_of(executor, "SHOW search_path") == "hostile, public, pg_temp"
     await executor.aclose()
     await server.drop(name)
 

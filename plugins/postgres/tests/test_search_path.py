@@ -120,26 +120,28 @@ AROUND = {
 
 
 async def with_extensions(server: Server, around: str) -> tuple[str, list[str]]:
-    """Return a database with those extensions that the server has in a schema, and queries of their values."""
+    """Return a database with those extensions that the server has in a schema, and their names."""
     name = await server.create(f"CREATE SCHEMA apart; CREATE SCHEMA app; {around}")
     connection = await asyncpg.connect(server.address(name))
-    queries: list[str] = []
-    for record in await connection.fetch("SELECT name FROM pg_available_extensions WHERE name = ANY ($1)", list(APART)):
-        extension, (value, condition) = record["name"], APART[record["name"]]
+    found = await connection.fetch("SELECT name FROM pg_available_extensions WHERE name = ANY ($1)", list(APART))
+    extensions = [record["name"] for record in found]
+    for extension in extensions:
         await connection.execute(f"CREATE EXTENSION {extension} SCHEMA apart")
-        await connection.execute(f"CREATE TABLE app.{extension}s AS SELECT {value}::apart.{extension} AS x")
-        queries.append(f"SELECT count(*) FROM app.{extension}s WHERE {condition}")
     await connection.close()
-    if not queries:
+    if not extensions:
         pytest.skip("the server has none of the extensions")
-    return name, queries
+    return name, extensions
 
 
 @pytest.mark.parametrize("around", AROUND.values(), ids=AROUND)
 async def test_operators_of_extensions_in_a_schema_of_their_own_are_found(server: Server, around: str):
-    name, queries = await with_extensions(server, around)
+    name, extensions = await with_extensions(server, around)
+    for extension in extensions:
+        value, _ = APART[extension]
+        await server.run(f"CREATE TABLE app.{extension}s AS SELECT {value}::apart.{extension} AS x", name)
     async with Gateway.open([server.configure(name, schemas=("app",))]) as opened:
-        for sql in queries:
+        for extension in extensions:
+            sql = f"SELECT count(*) FROM app.{extension}s WHERE {APART[extension][1]}"
             assert (await opened.query(None, sql)).rows == [[1]]
         assert (await opened.query(None, "SHOW search_path")).rows == [["app, apart, pg_temp"]]
     await server.drop(name)
