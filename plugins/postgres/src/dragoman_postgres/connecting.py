@@ -124,7 +124,7 @@ class SearchPath:
     def of(cls, database: Database) -> SearchPath:
         """Return the path of a configured database."""
         first = (database.schema,) if database.schema else ()
-        shown = tuple(name for written in database.schemas for name in _meant(written))
+        shown = tuple(name for written in database.schemas for name in _names_of(written))
         path = (*first, *(shown or (("public",) if first else ())))
         return cls(tuple(dict.fromkeys(path)) or None, shown or None)
 
@@ -524,7 +524,7 @@ def order_path(path: str) -> str:
     return ", ".join((*others, "pg_temp"))
 
 
-def _meant(written: str) -> tuple[str, ...]:
+def _names_of(written: str) -> tuple[str, ...]:
     """Return the schemas that an entry of `schemas` means."""
     if quoted := _QUOTED.fullmatch(written):
         return (quoted[1].replace('""', '"'),)
