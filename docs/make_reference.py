@@ -31,6 +31,7 @@ SECTIONS = {
         "dragoman.gateway.gateway dragoman.results.encoding dragoman.profiling dragoman.cleanup",
     ),
     "`dragoman.sqlalchemy`": ("dragoman.sqlalchemy", ""),
+    "`dragoman.sql.rewriting`": ("dragoman.sql.rewriting", ""),
     "`dragoman.testing`": ("dragoman.testing", ""),
 }
 CONSTANTS = {
@@ -182,7 +183,7 @@ class _Shown:
 
 
 def _short(value: Any) -> str:
-    shown = repr(value)
+    shown = repr(value) if value != "" else '""'  # other quotes are taken away with those of annotations
     return "..." if len(shown) > LONGEST_DEFAULT or "<" in shown else shown
 
 

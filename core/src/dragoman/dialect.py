@@ -264,7 +264,7 @@ class Dialect:
       call, or that it cannot read. False where there are no such functions, or where the dialect's own validators
       check them.
     - `rewrite`: called with a sqlglot tree that was translated to this dialect. Returns the tree to run, or raises
-      `Unsupported`.
+      `Unsupported`. `dragoman.sql.rewriting` has what it is built from.
     - `read`: the dialect's own grammar (`Capability.GRAMMAR`). Called with one statement, it returns what the statement
       names. It asks no database, depends on nothing else and raises nothing: text it cannot parse is a `Refusal`. It
       must be a function of a module, since another process may run it. Without it, sqlglot parses.

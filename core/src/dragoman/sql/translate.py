@@ -21,6 +21,7 @@ from dragoman.sql.facts import is_query
 from dragoman.sql.lexicon import Lexicon
 from dragoman.sql.literals import Change, written_out
 from dragoman.sql.precedence import check_chains, check_complements, check_roots, write_out_precedence
+from dragoman.sql.rewriting import UNKNOWN
 from dragoman.sql.spelling import check_spelling
 from dragoman.sql.stars import check_stars
 from dragoman.sql.statement import Statement
@@ -239,7 +240,7 @@ def _parameters(sql: str, target: str, placeholder: Placeholder, *, renumber: bo
 
 def _rewrite(tree: exp.Expr, rewrite: Rewrite | None) -> exp.Expr:
     if rewrite is None:
-        tree.meta["notices"].append("No translation rules cover this pair of dialects: check the result.")
+        tree.meta["notices"].append(UNKNOWN)
         return tree
     kept = tree.meta
     tree = rewrite(tree)

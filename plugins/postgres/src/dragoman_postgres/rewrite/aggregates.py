@@ -5,20 +5,10 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from dragoman.sql.rewriting import call, is_integer, number, ours, text
 from sqlglot import exp
 
-from dragoman_postgres.rewrite.rewriting import (
-    Notes,
-    Rewriter,
-    call,
-    cast,
-    is_integer,
-    kind_of,
-    number,
-    ours,
-    text,
-    unsupported,
-)
+from dragoman_postgres.rewrite.rewriting import Notes, Rewriter, cast, kind_of, unsupported
 
 # Aggregates
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from dragoman.sql.rewriting import bare, call, number, ours, text
 from sqlglot import exp
 
 from dragoman_postgres.rewrite.numbers import product
@@ -14,14 +15,9 @@ from dragoman_postgres.rewrite.rewriting import (
     NUMBERS,
     Notes,
     Rewriter,
-    bare,
-    call,
     cast,
     kind_of,
-    number,
-    ours,
     parent_of,
-    text,
     unsupported,
 )
 

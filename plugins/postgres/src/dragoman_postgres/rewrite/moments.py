@@ -6,21 +6,11 @@ import re
 from datetime import datetime
 from typing import Any
 
+from dragoman.sql.rewriting import call, is_text, number, ours, text
 from sqlglot import exp
 
 from dragoman_postgres.rewrite.dates import format_moment
-from dragoman_postgres.rewrite.rewriting import (
-    Notes,
-    Rewriter,
-    call,
-    cast,
-    is_text,
-    kind_of,
-    number,
-    ours,
-    text,
-    unsupported,
-)
+from dragoman_postgres.rewrite.rewriting import Notes, Rewriter, cast, kind_of, unsupported
 
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d(?::\d\d)?)?")
 _MODIFIER = re.compile(r"([+-]?\d+) (second|minute|hour|day|month|year)s?")

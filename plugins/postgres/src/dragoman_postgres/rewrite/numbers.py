@@ -6,25 +6,10 @@ import re
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
+from dragoman.sql.rewriting import bare, call, exact, is_integer, is_text, number, ours, text
 from sqlglot import exp
 
-from dragoman_postgres.rewrite.rewriting import (
-    FRACTIONS,
-    MOMENTS,
-    Notes,
-    Rewriter,
-    bare,
-    call,
-    cast,
-    exact,
-    is_integer,
-    is_text,
-    kind_of,
-    number,
-    ours,
-    text,
-    unsupported,
-)
+from dragoman_postgres.rewrite.rewriting import FRACTIONS, MOMENTS, Notes, Rewriter, cast, kind_of, unsupported
 
 _PLACES = "Postgres keeps more decimal places than Trino in divisions and averages."
 _HALVES = "Doubles are rounded at their 15th digit, halves away from zero."

@@ -1,14 +1,14 @@
-"""Shared code of the rewrites: refusals, notices, knowledge of values, and building trees."""
+"""What the rewrites share that is Postgres': refusals, notices, casts and knowledge of values."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Any
 
 from dragoman import Unsupported
+from dragoman.sql import rewriting
+from dragoman.sql.rewriting import bare, is_integer, ours
 from sqlglot import exp
 
 TRINO = frozenset({"trino", "presto", "athena"})
@@ -16,16 +16,8 @@ SQLITE = frozenset({"sqlite"})
 
 
 @dataclass(frozen=True, slots=True)
-class Notes:
-    """The SQL that the tree was written in, and the notices for the caller."""
-
-    source: str
-    notices: list[str]
-
-    def add(self, notice: str) -> None:
-        """Add a notice, once."""
-        if notice not in self.notices:
-            self.notices.append(notice)
+class Notes(rewriting.Notes):
+    """The source and the notices."""
 
     @property
     def trino(self) -> bool:
@@ -49,33 +41,6 @@ def unsupported(what: str, instead: str) -> Unsupported:
 # Trees
 
 
-def ours(node: Any, kind: str = "") -> Any:
-    """Mark a node as created here. `kind`: the kind of its result, if later rewrites need to know it."""
-    node.meta.update(ours=True, kind=kind)
-    return node
-
-
-def is_ours(node: Any) -> bool:
-    """Return whether a node was created here."""
-    return bool(node.meta.get("ours"))
-
-
-def call(name: str, *arguments: Any, kind: str = "") -> Any:
-    """Return a call of one of Postgres' functions."""
-    given = [text(a) if isinstance(a, str) else number(a) if isinstance(a, int) else a for a in arguments]
-    return ours(exp.Anonymous(this=name, expressions=given), kind)
-
-
-def text(value: str) -> Any:
-    """Return a text literal."""
-    return exp.Literal.string(value)
-
-
-def number(value: object) -> Any:
-    """Return a number literal."""
-    return exp.Literal.number(str(value))
-
-
 def cast(node: Any, to: str) -> Any:
     """Return `node` cast to a type of Postgres, unless it has that type already."""
     return node if kind_of(node) == to and to in {"text", "date"} else ours(_cast(node, to), _kind_of_type(to))
@@ -91,13 +56,6 @@ def binary_order(node: Any) -> Any:
     return ours(exp.paren(ours(exp.Collate(this=cast(node, "text"), expression=collation), "text")), "text")
 
 
-def bare(node: Any) -> Any:
-    """Return `node` without the parentheses around it."""
-    while isinstance(node, exp.Paren):
-        node = node.this
-    return node
-
-
 def parent_of(node: Any) -> Any:
     """Return the parent of a node, beyond parentheses."""
     parent = node.parent
@@ -107,27 +65,6 @@ def parent_of(node: Any) -> Any:
 
 
 # Knowledge of values
-
-
-def is_text(node: Any) -> bool:
-    """Return whether a node is a text literal."""
-    return isinstance(node, exp.Literal) and bool(node.is_string)
-
-
-def is_integer(node: Any) -> bool:
-    """Return whether a node is a whole number written as digits."""
-    return isinstance(node, exp.Literal) and not node.is_string and node.name.isdigit()
-
-
-def exact(node: Any) -> Decimal | None:
-    """Return the value of a number literal, in parentheses and with a sign if it has them; else None."""
-    node = bare(node)
-    if isinstance(node, exp.Neg):
-        inner = exact(node.this)
-        return None if inner is None else -inner
-    if isinstance(node, exp.Literal) and not node.is_string and re.fullmatch(r"\d+\.?\d*|\.\d+", node.name):
-        return Decimal(node.name)
-    return None
 
 
 PREDICATES = (

@@ -5,24 +5,11 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from dragoman.sql.rewriting import bare, call, exact, is_integer, is_text, number, ours, text
 from sqlglot import exp
 
 from dragoman_postgres.rewrite.numbers import text_of_sqlite
-from dragoman_postgres.rewrite.rewriting import (
-    Notes,
-    Rewriter,
-    bare,
-    binary_order,
-    call,
-    exact,
-    is_integer,
-    is_text,
-    kind_of,
-    number,
-    ours,
-    text,
-    unsupported,
-)
+from dragoman_postgres.rewrite.rewriting import Notes, Rewriter, binary_order, kind_of, unsupported
 from dragoman_postgres.rewrite.truth import ignoring_case
 
 # The characters that Trino's trim() removes and Postgres' does not: Unicode white space at which a line may break.

@@ -9,18 +9,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from dragoman import Unsupported
+from dragoman.sql.rewriting import UNKNOWN, bare, refuse_others, replace_nodes
 from sqlglot import exp
 
 from dragoman_postgres.reserved import RESERVED
 from dragoman_postgres.rewrite import aggregates, moments
 from dragoman_postgres.rewrite.dates import DATES
 from dragoman_postgres.rewrite.numbers import NUMBERS
-from dragoman_postgres.rewrite.rewriting import Notes, Rewriter, bare, is_ours, unsupported
+from dragoman_postgres.rewrite.rewriting import Notes, Rewriter, unsupported
 from dragoman_postgres.rewrite.texts import TEXTS
 from dragoman_postgres.rewrite.truth import TRUTH, number_truths, of_one_type
-
-UNKNOWN = "No translation rules cover this pair of dialects: check the result."
 
 # The frame of a query: clauses, names, joins and the like.
 _STRUCTURE = (
@@ -208,28 +206,8 @@ def rewrite(tree: Any) -> Any:
     if not (notes.trino or notes.sqlite):
         notes.add(UNKNOWN)
     rewrites = _FOR_SQLITE if notes.sqlite else REWRITES
-    # Children first: a rewrite finds the nodes below it already rewritten.
-    for node in reversed(list(tree.walk())):
-        found = rewrites.get(node.__class__)
-        if found is None:
-            continue
-        parent, place, index = node.parent, node.arg_key, node.index
-        new = found(node, notes)  # may contain the node itself
-        if parent is None:
-            tree = new
-        elif new is not node:
-            parent.set(place, new, index)
+    tree = replace_nodes(tree, rewrites, notes)
     if notes.sqlite:
         number_truths(tree)
-    for node in tree.walk():
-        if node.__class__ not in SAME and not is_ours(node):
-            raise _refusal(node)
+    refuse_others(tree, SAME, unsupported, "Postgres")
     return tree
-
-
-def _refusal(node: Any) -> Unsupported:
-    if isinstance(node, exp.Anonymous):
-        return unsupported(f"The function {node.name}", "Use a function that Postgres has.")
-    if isinstance(node, exp.Func):
-        return unsupported(node.sql_name().lower(), "Write the query in Postgres' own SQL.")
-    return unsupported(f"{node.key.upper()} ({node.sql()[:40]})", "Write the query in Postgres' own SQL.")

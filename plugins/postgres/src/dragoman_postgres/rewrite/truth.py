@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from dragoman.sql.rewriting import bare, call, exact, is_ours, is_text, number, only_selects, ours
 from sqlglot import exp
 
 from dragoman_postgres.rewrite.rewriting import (
@@ -12,16 +13,9 @@ from dragoman_postgres.rewrite.rewriting import (
     NUMBERS,
     Notes,
     Rewriter,
-    bare,
     binary_order,
-    call,
     cast,
-    exact,
-    is_ours,
-    is_text,
     kind_of,
-    number,
-    ours,
     parent_of,
     unsupported,
 )
@@ -131,10 +125,7 @@ def _between(node: Any, notes: Notes) -> Any:
 
 def _heed_rows(node: Any, notes: Notes) -> None:
     """Say that Trino's IN of rows may be NULL where a field is, unless NULL is as good as false there."""
-    place = node
-    while isinstance(place.parent, (exp.Paren, exp.And, exp.Or)):
-        place = place.parent
-    if not isinstance(place.parent, (exp.Where, exp.Having)):
+    if not only_selects(node):
         notes.add(
             "IN of rows in which a field is NULL may be NULL in Trino where it is true or false here, and false"
             " where it is NULL here."

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from dragoman.sql.rewriting import bare, call, exact, is_integer, is_text, number, text
 from sqlglot import exp
 
 from dragoman_sqlite.rewrite.rewriting import (
@@ -13,17 +14,10 @@ from dragoman_sqlite.rewrite.rewriting import (
     TSQL,
     Notes,
     Rewriter,
-    bare,
-    call,
-    exact,
     fold,
     integer,
-    is_integer,
-    is_text,
     kind_of,
-    number,
     real,
-    text,
     unsupported,
 )
 from dragoman_sqlite.rewrite.untyped import like, refuse_arithmetic

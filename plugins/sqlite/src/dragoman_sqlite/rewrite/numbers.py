@@ -6,6 +6,7 @@ import re
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
+from dragoman.sql.rewriting import bare, call, exact, is_integer, is_ours, is_text, number, text
 from sqlglot import exp
 
 from dragoman_sqlite.rewrite.dates import as_moment, as_time
@@ -15,19 +16,11 @@ from dragoman_sqlite.rewrite.rewriting import (
     TSQL,
     Notes,
     Rewriter,
-    bare,
-    call,
-    exact,
     fold,
     heed_text,
     integer,
-    is_integer,
-    is_ours,
     is_predicate,
-    is_text,
-    number,
     real,
-    text,
     unsupported,
 )
 from dragoman_sqlite.rewrite.untyped import alternatives, refuse_arithmetic

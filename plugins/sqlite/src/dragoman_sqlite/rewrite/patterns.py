@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from dragoman.sql.rewriting import call, is_text, text
 from sqlglot import exp
 
-from dragoman_sqlite.rewrite.rewriting import IGNORE_CASE, TSQL, Notes, Rewriter, call, is_text, text, unsupported
+from dragoman_sqlite.rewrite.rewriting import IGNORE_CASE, TSQL, Notes, Rewriter, unsupported
 
 # SQLs in which a backslash escapes in LIKE without an ESCAPE.
 _LIKE_BACKSLASH = frozenset(

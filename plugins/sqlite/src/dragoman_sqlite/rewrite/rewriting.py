@@ -1,14 +1,14 @@
-"""Shared code of the rewrites: refusals, notices, and the small trees they are built from."""
+"""What the rewrites share that is SQLite's: refusals, notices, casts and knowledge of values."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Any
 
 from dragoman import Unsupported
+from dragoman.sql import rewriting
+from dragoman.sql.rewriting import bare, exact, is_integer, is_ours, is_text, number
 from sqlglot import exp
 
 # SQLs whose texts compare without case unless a collation says otherwise; Microsoft's SQLs; two families.
@@ -19,20 +19,13 @@ TRINO = frozenset({"trino", "presto", "athena"})
 
 
 @dataclass(frozen=True, slots=True)
-class Notes:
-    """The SQL that the tree was written in, and the notices for the caller.
+class Notes(rewriting.Notes):
+    """The source and the notices.
 
     `has_derived`: a name may stand for what an inner query computes, of which SQLite knows no type.
     """
 
-    source: str
-    notices: list[str]
     has_derived: bool = False
-
-    def add(self, notice: str) -> None:
-        """Add a notice, once."""
-        if notice not in self.notices:
-            self.notices.append(notice)
 
 
 Rewriter = Callable[[Any, Notes], Any]
@@ -41,28 +34,6 @@ Rewriter = Callable[[Any, Notes], Any]
 def unsupported(what: str, instead: str) -> Unsupported:
     """Return the refusal of a construct that SQLite would answer differently, or not at all."""
     return Unsupported(f"{what} has no translation to SQLite.", suggestion=instead)
-
-
-def call(name: str, *arguments: Any, kind: str = "") -> Any:
-    """Return a call of one of SQLite's functions. `kind`: the kind of its result, if later rewrites need to know it."""
-    node = exp.Anonymous(this=name, expressions=[text(a) if isinstance(a, str) else a for a in arguments])
-    node.meta.update(ours=True, kind=kind)
-    return node
-
-
-def is_ours(node: Any) -> bool:
-    """Return whether a call was created here."""
-    return bool(node.meta.get("ours"))
-
-
-def text(value: str) -> Any:
-    """Return a text literal."""
-    return exp.Literal.string(value)
-
-
-def number(value: object) -> Any:
-    """Return a number literal."""
-    return exp.Literal.number(str(value))
 
 
 def integer(node: Any) -> Any:
@@ -75,13 +46,6 @@ def real(node: Any) -> Any:
     return exp.Cast(this=node, to=exp.DataType.build("double"))
 
 
-def bare(node: Any) -> Any:
-    """Return `node` without the parentheses around it."""
-    while isinstance(node, exp.Paren):
-        node = node.this
-    return node
-
-
 def kind_of(node: Any) -> str:
     """Return `date` or `timestamp` for a node known to be one, `interval`, else an empty text."""
     node = bare(node)
@@ -92,27 +56,6 @@ def kind_of(node: Any) -> str:
     if isinstance(node, exp.Interval):
         return "interval"
     return str(node.meta.get("kind", ""))
-
-
-def is_text(node: Any) -> bool:
-    """Return whether a node is a text literal."""
-    return isinstance(node, exp.Literal) and bool(node.is_string)
-
-
-def is_integer(node: Any) -> bool:
-    """Return whether a node is a whole number written as digits."""
-    return isinstance(node, exp.Literal) and not node.is_string and node.name.isdigit()
-
-
-def exact(node: Any) -> Decimal | None:
-    """Return the value of a number literal, in parentheses and with a sign if it has them; else None."""
-    node = bare(node)
-    if isinstance(node, exp.Neg):
-        inner = exact(node.this)
-        return None if inner is None else -inner
-    if isinstance(node, exp.Literal) and not node.is_string and re.fullmatch(r"\d*\.?\d*", node.name):
-        return Decimal(node.name)
-    return None
 
 
 SPELLED = (

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from dragoman import Unsupported
+from dragoman.sql.rewriting import UNKNOWN, refuse_others, replace_nodes
 from sqlglot import exp
 
 from dragoman_sqlite.reserved import RESERVED
 from dragoman_sqlite.rewrite.dates import DATES
 from dragoman_sqlite.rewrite.numbers import NUMBERS
 from dragoman_sqlite.rewrite.patterns import PATTERNS
-from dragoman_sqlite.rewrite.rewriting import POSTGRES, TRINO, Notes, Rewriter, is_ours, is_predicate, unsupported
+from dragoman_sqlite.rewrite.rewriting import POSTGRES, TRINO, Notes, Rewriter, is_predicate, unsupported
 from dragoman_sqlite.rewrite.values import VALUES
 
 # The frame of a query: clauses, names, joins and the like.
@@ -163,32 +163,12 @@ def rewrite(tree: Any) -> Any:
     """
     notes = Notes(tree.meta.get("source", ""), tree.meta.setdefault("notices", []), _has_derived(tree))
     if notes.source not in POSTGRES | TRINO:
-        notes.add("No translation rules cover this pair of dialects: check the result.")
-    # Children first: a rewrite finds what is below it already rewritten.
-    for node in reversed(list(tree.walk())):
-        found = REWRITES.get(node.__class__)
-        if found is None:
-            continue
-        parent, place, index = node.parent, node.arg_key, node.index
-        new = found(node, notes)  # may contain the node itself
-        if parent is None:
-            tree = new
-        elif new is not node:
-            parent.set(place, new, index)
-    for node in tree.walk():
-        if node.__class__ not in SAME and not is_ours(node):
-            raise _refusal(node)
+        notes.add(UNKNOWN)
+    tree = replace_nodes(tree, REWRITES, notes)
+    refuse_others(tree, SAME, unsupported, "SQLite")
     return tree
 
 
 def _has_derived(tree: Any) -> bool:
     inner = tree.find_all(exp.CTE, exp.Subquery)
     return any(isinstance(query, exp.CTE) or isinstance(query.parent, (exp.From, exp.Join)) for query in inner)
-
-
-def _refusal(node: Any) -> Unsupported:
-    if isinstance(node, exp.Anonymous):
-        return unsupported(f"The function {node.name}", "Use a function that SQLite has.")
-    if isinstance(node, exp.Func):
-        return unsupported(node.sql_name().lower(), "Write the query in SQLite's own SQL.")
-    return unsupported(f"{node.key.upper()} ({node.sql()[:40]})", "Write the query in SQLite's own SQL.")

@@ -7,26 +7,12 @@ column as that column's type would, but a text with what is computed as a text, 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from itertools import islice
 from typing import Any
 
+from dragoman.sql.rewriting import bare, call, exact, is_long, is_ours, is_text, number, text
 from sqlglot import exp
 
-from dragoman_sqlite.rewrite.rewriting import (
-    POSTGRES,
-    Notes,
-    bare,
-    call,
-    exact,
-    is_ours,
-    is_predicate,
-    is_text,
-    kind_of,
-    number,
-    text,
-    unsupported,
-)
+from dragoman_sqlite.rewrite.rewriting import POSTGRES, Notes, is_predicate, kind_of, unsupported
 
 _TRUE = re.compile(r"t(?:r(?:ue?)?)?|y(?:es?)?|on|1", re.IGNORECASE)
 _FALSE = re.compile(r"f(?:a(?:l(?:se?)?)?)?|no?|off?|0", re.IGNORECASE)
@@ -46,8 +32,6 @@ _TEXT_CALLS = frozenset(
     {"substr", "lower", "upper", "trim", "ltrim", "rtrim", "char", "concat", "strftime", "json_type"}
 )
 _NUMBER_CALLS = frozenset({"instr", "length", "octet_length", "unicode", "julianday", "mod"})
-_LARGEST = 100
-"""Nodes of a value that is written twice. A larger one would double with each level of nesting."""
 _CHOSEN = "A text beside a value in coalesce, CASE, greatest or least is a text: write true or 1 where that is meant."
 
 
@@ -117,8 +101,7 @@ def _read_at_run(value: Any, found: Any, notes: Notes) -> Any:
     is_stored = isinstance(value, exp.Column) and not notes.has_derived
     if other is None or _is_text(value) or (is_stored and digits):
         return None
-    nodes: Iterator[Any] = value.walk()
-    if next(islice(nodes, _LARGEST, None), None) is not None:
+    if is_long(value):
         raise unsupported("A text of no written type beside a long value", "Write its type: '1'::integer.")
     kinds = ("integer", "real") if digits else ("integer",)
     cases = [exp.If(this=text(kind), true=other.copy()) for kind in kinds]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from dragoman.sql.rewriting import bare, call, exact, is_integer, is_ours, is_text, number, only_selects, text
 from sqlglot import exp
 
 from dragoman_sqlite.rewrite.dates import both_texts, heed_spelling, is_midnight, same_kind
@@ -15,17 +16,9 @@ from dragoman_sqlite.rewrite.rewriting import (
     TSQL,
     Notes,
     Rewriter,
-    bare,
-    call,
-    exact,
     heed_text,
-    is_integer,
-    is_ours,
     is_predicate,
-    is_text,
     kind_of,
-    number,
-    text,
     unsupported,
 )
 from dragoman_sqlite.rewrite.untyped import alternatives, condition, heed_query, like, unify
@@ -210,10 +203,7 @@ def _heed_case(notes: Notes) -> None:
 
 def _heed_rows(node: Any, notes: Notes) -> None:
     """Say that Trino's IN of rows may be NULL where a field is, unless NULL is as good as false there."""
-    place = node
-    while isinstance(place.parent, (exp.Paren, exp.And, exp.Or)):
-        place = place.parent
-    if not isinstance(place.parent, (exp.Where, exp.Having)):
+    if not only_selects(node):
         notes.add(
             "IN of rows in which a field is NULL may be NULL in Trino where it is true or false here, and false"
             " where it is NULL here."

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from itertools import islice
 from typing import Any
 
+from dragoman.sql.rewriting import call, is_integer, is_long, is_text, only_selects, text
 from sqlglot import exp
 
 from dragoman_trino.rewrite.numbers import kind_of_number
@@ -15,13 +14,9 @@ from dragoman_trino.rewrite.rewriting import (
     Notes,
     Rewriter,
     bare,
-    call,
     cast,
-    is_integer,
-    is_text,
     is_textual,
     kind_of,
-    text,
     type_name,
     unsupported,
 )
@@ -224,23 +219,18 @@ def _in(node: Any, notes: Notes) -> Any:
     return _without_nulls(compare(_guard(node), notes))
 
 
-_LARGEST = 100
-"""Nodes of a row that is written for each row it is compared with: nested ones would multiply."""
-
-
 def _row_in(node: Any, row: Any, notes: Notes) -> Any:
     """Rewrite IN of rows: Trino's is NULL if a field is, also where another field differs from every row's.
 
     Of a query's rows it is false there, which makes no difference in a condition.
     """
     if not node.expressions:
-        if not _only_selects(node):
+        if not only_selects(node):
             raise unsupported("A row that may have a NULL among a query's rows", "Use EXISTS or NOT EXISTS.")
         return compare(_guard(node), notes)
     if not all(isinstance(bare(other), exp.Tuple) for other in node.expressions):
         raise unsupported("IN of rows that are computed", "Write each row as (a, b).")
-    nodes: Iterator[Any] = row.walk()
-    if next(islice(nodes, _LARGEST, None), None) is not None:
+    if is_long(row):
         raise unsupported("IN of a long row", "Name its fields in an inner query.")
     rows = [_equal_fields(row, bare(other), notes) for other in node.expressions]
     return exp.paren(exp.or_(*rows))
@@ -251,13 +241,6 @@ def _equal_fields(row: Any, other: Any, notes: Notes) -> Any:
         raise unsupported("IN of rows of different lengths", "Give them as many fields.")
     pairs = zip(row.expressions, other.expressions, strict=True)
     return exp.and_(*(_equals(exp.EQ(this=one.copy(), expression=two.copy()), notes) for one, two in pairs))
-
-
-def _only_selects(node: Any) -> bool:
-    """Return whether a condition is used only where NULL is as good as false."""
-    while isinstance(node.parent, (exp.Paren, exp.And, exp.Or)):
-        node = node.parent
-    return isinstance(node.parent, (exp.Where, exp.Having))
 
 
 def _without_nulls(node: Any) -> Any:

@@ -5,23 +5,11 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from dragoman.sql.rewriting import call, is_text, number, text
 from sqlglot import exp
 
 from dragoman_trino.rewrite.numbers import check_numbers, fold, kind_of_number
-from dragoman_trino.rewrite.rewriting import (
-    Notes,
-    Rewriter,
-    bare,
-    call,
-    cast,
-    in_parens,
-    is_text,
-    kind_of,
-    number,
-    text,
-    unsupported,
-    whole,
-)
+from dragoman_trino.rewrite.rewriting import Notes, Rewriter, bare, cast, in_parens, kind_of, unsupported, whole
 
 DATES_STAY = "Where Postgres turns a date into a timestamp, Trino keeps a date."
 _DAYS = "- between columns is arithmetic on numbers: write a::date - b::date for a number of days."

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from dragoman.sql.rewriting import call, is_text, number, text
 from sqlglot import exp
 
 from dragoman_trino.rewrite.dates import make_date
-from dragoman_trino.rewrite.rewriting import Notes, Rewriter, call, is_text, number, text, unsupported, whole
+from dragoman_trino.rewrite.rewriting import Notes, Rewriter, unsupported, whole
 
 _SCALARS = "Objects and lists as text are NULL in Trino; numbers in JSON are texts, spelled as Trino does."
 

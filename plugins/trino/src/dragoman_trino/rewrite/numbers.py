@@ -6,6 +6,7 @@ import re
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
+from dragoman.sql.rewriting import call, exact, is_integer, is_text, number
 from sqlglot import exp
 
 from dragoman_trino.rewrite.rewriting import (
@@ -13,14 +14,9 @@ from dragoman_trino.rewrite.rewriting import (
     Notes,
     Rewriter,
     bare,
-    call,
     cast,
-    exact,
     in_parens,
-    is_integer,
-    is_text,
     kind_of,
-    number,
     type_name,
     unsupported,
     whole,

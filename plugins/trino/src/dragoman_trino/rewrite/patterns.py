@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from dragoman.sql.rewriting import call, is_text, text
 from sqlglot import exp
 
-from dragoman_trino.rewrite.rewriting import Notes, Rewriter, call, is_text, text, unsupported
+from dragoman_trino.rewrite.rewriting import Notes, Rewriter, unsupported
 
 # SQLs in which a backslash escapes in LIKE without an ESCAPE.
 _BACKSLASH = frozenset(

@@ -4,21 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from dragoman.sql.rewriting import call, is_integer
 from sqlglot import exp
 
 from dragoman_trino.reserved import RESERVED
 from dragoman_trino.rewrite.numbers import kind_of_number
-from dragoman_trino.rewrite.rewriting import (
-    Notes,
-    Rewriter,
-    bare,
-    call,
-    cast,
-    is_integer,
-    kind_of,
-    unsupported,
-    whole,
-)
+from dragoman_trino.rewrite.rewriting import Notes, Rewriter, bare, cast, kind_of, unsupported, whole
 
 # The longest list of numbers that Trino creates.
 MAX_SERIES = 10_000

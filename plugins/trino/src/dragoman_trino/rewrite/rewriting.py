@@ -1,14 +1,14 @@
-"""Shared code of the rewrites: refusals, notices, and the small trees they are built from."""
+"""What the rewrites share that is Trino's: refusals, notices, casts and knowledge of values."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Any
 
 from dragoman import Unsupported
+from dragoman.sql import rewriting
+from dragoman.sql.rewriting import exact, is_text
 from sqlglot import exp
 
 DECIMAL_PLACES = 10
@@ -16,21 +16,13 @@ DECIMAL_PLACES = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Notes:
-    """The SQL that the tree was written in, and the notices for the caller."""
-
-    source: str
-    notices: list[str]
+class Notes(rewriting.Notes):
+    """The source and the notices."""
 
     @property
     def sqlite(self) -> bool:
         """Return whether the source has SQLite's types: values have one, columns do not."""
         return self.source == "sqlite"
-
-    def add(self, notice: str) -> None:
-        """Add a notice, once."""
-        if notice not in self.notices:
-            self.notices.append(notice)
 
 
 Rewriter = Callable[[Any, Notes], Any]
@@ -39,29 +31,6 @@ Rewriter = Callable[[Any, Notes], Any]
 def unsupported(what: str, instead: str) -> Unsupported:
     """Return the refusal of a construct that Trino would answer differently, or not at all."""
     return Unsupported(f"{what} has no translation to Trino.", suggestion=instead)
-
-
-def call(name: str, *arguments: Any, kind: str = "") -> Any:
-    """Return a call of one of Trino's functions. `kind`: the kind of its result, if later rewrites need to know it."""
-    parts = [text(a) if isinstance(a, str) else number(a) if isinstance(a, int) else a for a in arguments]
-    node = exp.Anonymous(this=name, expressions=parts)
-    node.meta.update(ours=True, kind=kind)
-    return node
-
-
-def is_ours(node: Any) -> bool:
-    """Return whether a call was created here."""
-    return bool(node.meta.get("ours"))
-
-
-def text(value: str) -> Any:
-    """Return a text literal."""
-    return exp.Literal.string(value)
-
-
-def number(value: object) -> Any:
-    """Return a number literal."""
-    return exp.Literal.number(str(value))
 
 
 def cast(node: Any, to: str) -> Any:
@@ -79,27 +48,6 @@ def bare(node: Any) -> Any:
 def in_parens(node: Any) -> Any:
     """Return `node`, in parentheses if it is an operator that could bind to its new neighbours."""
     return exp.paren(node, copy=False) if isinstance(node, (exp.Binary, exp.Unary, exp.Not)) else node
-
-
-def is_text(node: Any) -> bool:
-    """Return whether a node is a text literal."""
-    return isinstance(node, exp.Literal) and bool(node.is_string)
-
-
-def is_integer(node: Any) -> bool:
-    """Return whether a node is a whole number written as digits."""
-    return isinstance(node, exp.Literal) and not node.is_string and node.name.isdigit()
-
-
-def exact(node: Any) -> Decimal | None:
-    """Return the value of a number literal, in parentheses and with a sign if it has them; else None."""
-    node = bare(node)
-    if isinstance(node, exp.Neg):
-        inner = exact(node.this)
-        return None if inner is None else -inner
-    if isinstance(node, exp.Literal) and not node.is_string and re.fullmatch(r"\d*\.?\d*", node.name):
-        return Decimal(node.name)
-    return None
 
 
 def whole(node: Any) -> int | None:

@@ -8,11 +8,12 @@ from contextlib import closing
 from datetime import date
 from typing import Any
 
+from dragoman.sql.rewriting import call, is_text, number, text
 from sqlglot import exp
 
 from dragoman_trino.rewrite.dates import move_moment, spell
 from dragoman_trino.rewrite.documents import call_named
-from dragoman_trino.rewrite.rewriting import Notes, Rewriter, call, cast, in_parens, is_text, number, text, unsupported
+from dragoman_trino.rewrite.rewriting import Notes, Rewriter, cast, in_parens, unsupported
 
 _MODIFIER = re.compile(r"([+-]?\d+) (year|month|day|hour|minute|second)s?")
 _STARTS = {"start of day": "day", "start of month": "month", "start of year": "year"}

@@ -4,23 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from dragoman.sql.rewriting import call, is_integer, is_text, number, text
 from sqlglot import exp
 
 from dragoman_trino.rewrite.numbers import kind_of_number
-from dragoman_trino.rewrite.rewriting import (
-    Notes,
-    Rewriter,
-    call,
-    cast,
-    is_integer,
-    is_text,
-    is_textual,
-    number,
-    text,
-    type_name,
-    unsupported,
-    whole,
-)
+from dragoman_trino.rewrite.rewriting import Notes, Rewriter, cast, is_textual, type_name, unsupported, whole
 
 SPELLED = "As texts, timestamps, doubles and truth values of columns are spelled as Trino spells them."
 LETTERS = "upper() and lower() change every letter in Trino, not only those the source's locale knows."

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dragoman import Unsupported
+from dragoman.sql.rewriting import UNKNOWN, refuse_others, replace_nodes
 from sqlglot import exp
 
 from dragoman_trino.rewrite.casts import CASTS
@@ -17,7 +17,7 @@ from dragoman_trino.rewrite.documents import DOCUMENTS
 from dragoman_trino.rewrite.numbers import NUMBERS
 from dragoman_trino.rewrite.patterns import PATTERNS
 from dragoman_trino.rewrite.queries import QUERIES, check_spelling
-from dragoman_trino.rewrite.rewriting import Notes, Rewriter, is_ours, unsupported
+from dragoman_trino.rewrite.rewriting import Notes, Rewriter, unsupported
 from dragoman_trino.rewrite.sqlite_dates import SQLITE_DATES
 from dragoman_trino.rewrite.texts import TEXTS
 from dragoman_trino.rewrite.truth import make_boolean
@@ -63,31 +63,12 @@ def rewrite(tree: Any) -> Any:
     """Return the sqlglot tree to run on Trino. Raises `Unsupported` for a query that Trino would answer differently."""
     notes = Notes(source=tree.meta.get("source", ""), notices=tree.meta.setdefault("notices", []))
     if notes.source not in _COVERED:
-        notes.add("No translation rules cover this pair of dialects: check the result.")
+        notes.add(UNKNOWN)
     check_spelling(tree, notes)
     rewrites = REWRITES
     if notes.sqlite:
         make_boolean(tree)
         rewrites = {**REWRITES, **SQLITE_DATES}
-    # Children first: a rewrite finds the nodes below it already rewritten.
-    for node in reversed(list(tree.walk())):
-        found = rewrites.get(node.__class__)
-        # The result may contain the node itself, so its place is saved before it moves.
-        parent, place, index = node.parent, node.arg_key, node.index
-        new = found(node, notes) if found else node
-        if new is not node and node is tree:
-            tree = new
-        elif new is not node:
-            parent.set(place, new, index)
-    for node in tree.walk():
-        if node.__class__ not in SAME and not is_ours(node):
-            raise _refusal(node)
+    tree = replace_nodes(tree, rewrites, notes)
+    refuse_others(tree, SAME, unsupported, "Trino")
     return tree
-
-
-def _refusal(node: Any) -> Unsupported:
-    if isinstance(node, exp.Anonymous):
-        return unsupported(f"The function {node.name}", "Use a function that Trino has, in Trino's own SQL.")
-    if isinstance(node, exp.Func):
-        return unsupported(node.sql_name().lower(), "Write the query in Trino's own SQL.")
-    return unsupported(f"{node.key.upper()} ({node.sql()[:40]})", "Write the query in Trino's own SQL.")

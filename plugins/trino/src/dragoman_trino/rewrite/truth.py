@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from dragoman.sql.rewriting import number
 from sqlglot import exp
 
-from dragoman_trino.rewrite.rewriting import in_parens, number
+from dragoman_trino.rewrite.rewriting import in_parens
 
 _NEVER_NULL = (exp.Exists, exp.Is, exp.NullSafeEQ, exp.NullSafeNEQ)
 _PREDICATES = (
