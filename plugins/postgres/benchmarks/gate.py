@@ -16,9 +16,10 @@ from dragoman import Gateway, Principal
 from dragoman.gateway.judge import Judge
 from dragoman.testing.corpus import cases, setup
 from dragoman.validators import ReadOnly
-from dragoman_postgres.connecting import Cluster, SearchPath
+from dragoman_postgres.connecting import Cluster
 from dragoman_postgres.gate import PostgresGate
 from dragoman_postgres.plugin import CatalogReader
+from dragoman_postgres.search_path import SearchPath
 from dragoman_postgres.testing import Server
 
 TEXTS = [case.sql for case in cases("any") + cases("postgres") if case.allow]

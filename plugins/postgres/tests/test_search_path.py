@@ -7,7 +7,7 @@ from pathlib import Path
 import asyncpg
 import pytest
 from dragoman import ConnectionFailed, Database, ExplainOptions, Gateway, Scope, UnsafeSql
-from dragoman_postgres.connecting import order_path
+from dragoman_postgres.search_path import order_path
 from dragoman_postgres.testing import Server
 
 HOSTILE = (Path(__file__).parent / "hostile.sql").read_text()

@@ -12,8 +12,8 @@ import math
 import os
 import re
 import ssl
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import asynccontextmanager, nullcontext
+from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,7 @@ from dragoman_postgres.driver import Connection, Loop
 from dragoman_postgres.embedded import ABSENT, awake
 from dragoman_postgres.failures import unreachable
 from dragoman_postgres.options import Options
-from dragoman_postgres.spelling import quote
+from dragoman_postgres.search_path import SearchPath, one_process
 
 _log = logging.getLogger(__name__)
 _UNSUPPORTED = re.compile(r"unsupported startup parameter")
@@ -43,48 +43,6 @@ _BUNDLES = (
     "/etc/ssl/ca-bundle.pem",  # SUSE
     "/etc/ssl/cert.pem",  # Alpine, macOS
 )
-_QUOTED = re.compile(r'"((?:[^"]|"")+)"')
-_PLAIN = re.compile(r"[^\W\d][\w$]*")
-_PART = re.compile(r'"(?:[^"]|"")*"|[^\s,"]+')
-_OURS = frozenset({"pg_catalog", "pg_temp"})
-# Not the value of SHOW: behind a pooler that may be another client's.
-_ROLE_S_PATH = "SELECT reset_val FROM pg_catalog.pg_settings WHERE name OPERATOR(pg_catalog.=) 'search_path'"
-_SAFELY = "SET LOCAL search_path = pg_catalog, pg_temp"
-_EXTENSIONS = """
-SELECT n.nspname::text, NOT EXISTS (
-    SELECT FROM pg_depend AS o WHERE o.refclassid = 'pg_namespace'::regclass AND o.refobjid = n.oid AND o.deptype = 'n'
-      AND o.classid NOT IN ('pg_extension'::regclass, 'pg_proc'::regclass) AND NOT EXISTS (
-        SELECT FROM pg_depend AS m WHERE m.classid = o.classid AND m.objid = o.objid AND m.deptype = 'e'))
-FROM pg_namespace AS n WHERE n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'
-  AND has_schema_privilege(n.oid, 'USAGE') AND EXISTS (
-    SELECT FROM pg_depend AS o JOIN pg_depend AS m ON m.classid = o.classid AND m.objid = o.objid AND m.deptype = 'e'
-    WHERE o.refclassid = 'pg_namespace'::regclass AND o.refobjid = n.oid AND o.classid = 'pg_operator'::regclass)
-ORDER BY n.nspname
-"""
-"""Schemas with operators of extensions, and whether they hold nothing but extensions and functions."""
-_MISREAD = """
-WITH RECURSIVE searched AS (
-  SELECT oid FROM pg_namespace WHERE nspname = 'pg_catalog' OR nspname = ANY ($1) AND has_schema_privilege(oid, 'USAGE')
-), part AS (
-  SELECT typbasetype AS oid, oid AS whole FROM pg_type UNION ALL SELECT typelem, oid FROM pg_type
-  UNION ALL SELECT rngsubtype, rngtypid FROM pg_range
-  UNION ALL SELECT a.atttypid, c.reltype FROM pg_attribute AS a JOIN pg_class AS c ON c.oid = a.attrelid
-), misread AS (
-  SELECT t.oid, t.typname FROM pg_type AS t WHERE t.typnamespace <> 'pg_catalog'::regnamespace AND EXISTS (
-      SELECT FROM pg_operator AS o WHERE o.oprleft = t.oid AND o.oprnamespace NOT IN (SELECT oid FROM searched))
-    AND EXISTS (
-      SELECT FROM pg_cast AS k WHERE k.castsource = t.oid AND k.castcontext = 'i' AND k.castmethod = 'b')
-  UNION SELECT p.whole, m.typname FROM part AS p JOIN misread AS m ON m.oid = p.oid)
-SELECT format('%I.%I.%I', n.nspname, c.relname, a.attname) AS place, m.typname::text AS type
-FROM pg_attribute AS a JOIN misread AS m ON m.oid = a.atttypid JOIN pg_class AS c ON c.oid = a.attrelid
-JOIN pg_namespace AS n ON n.oid = c.relnamespace
-WHERE ($2::text[] IS NULL OR n.nspname = ANY ($2)) AND has_schema_privilege(n.oid, 'USAGE')
-  AND c.relkind IN ('r', 'p', 'v', 'm', 'f') AND a.attnum > 0 ORDER BY 1 LIMIT 1
-"""
-"""A column of some schemas, or of all, that is taken for one of another type, as its own operators are not found.
-
-The server casts its type implicitly to the type that has its form: `citext` to `text`.
-"""
 READ_ONLY = {"default_transaction_read_only": "on"}
 CHECK_INTERVAL = {"client_connection_check_interval": "500ms"}
 """Seconds in which a backend notices that nobody waits for it any more; for PostgreSQL 14 and later."""
@@ -104,54 +62,6 @@ def bound_times(seconds: float) -> dict[str, str]:
         "lock_timeout": str(milliseconds * 9 // 10 or 1),
         "idle_in_transaction_session_timeout": str(milliseconds + 10_000),
     }
-
-
-@dataclass(slots=True)
-class SearchPath:
-    """The search path of all sessions of a database: those that judge names and those that run statements.
-
-    `configured`: the schemas of the configuration; None: there are none. `shown`: those that are not hidden; None: all.
-    `text`: these and the schemas of extensions, or else the role's own path, as it was at the first connection to
-    `cluster`. None: it is not known yet.
-    """
-
-    configured: tuple[str, ...] | None
-    shown: tuple[str, ...] | None = None
-    text: str | None = None
-    cluster: str | None = None
-
-    @classmethod
-    def of(cls, database: Database) -> SearchPath:
-        """Return the path of a configured database."""
-        first = (database.schema,) if database.schema else ()
-        shown = tuple(name for written in database.schemas for name in _names_of(written))
-        path = (*first, *(shown or (("public",) if first else ())))
-        return cls(tuple(dict.fromkeys(path)) or None, shown or None)
-
-    async def learn(self, connection: Connection, database: str) -> None:
-        """Ask the server for what the configuration does not say of the path."""
-        if self._is_of(connection):
-            return
-        path = order_path(
-            await _role_s_path(connection)
-            if self.configured is None
-            else ", ".join(map(quote, await self._find(connection, database, self.configured)))
-        )
-        if not self._is_of(connection):  # the first one of several connections decides
-            self.text, self.cluster = path, connection.cluster
-
-    def _is_of(self, connection: Connection) -> bool:
-        return self.text is not None and self.cluster == connection.cluster
-
-    async def _find(self, connection: Connection, database: str, configured: Sequence[str]) -> Sequence[str]:
-        """Return the configured schemas, and those of extensions that hide nothing."""
-        extensions = [found for found in await _find_extensions(connection) if found[0] not in configured]
-        found = [name for name, alone in extensions if alone or self.shown is None]
-        if left_out := [name for name, _ in extensions if name not in found]:
-            _tell_left_out(database, ", ".join(left_out))
-        path = (*configured, *found)
-        await _check_misread(connection, database, path, self.shown)
-        return path
 
 
 @dataclass(slots=True)
@@ -409,7 +319,7 @@ class Connector:
 
 async def _is_pooled(connection: Connection) -> bool:
     """Return whether another process than the session's answers: a pooler is in between."""
-    async with _one_process(connection):
+    async with one_process(connection):
         return bool(await connection.fetchval("SELECT pg_catalog.pg_backend_pid()") != connection.get_server_pid())
 
 
@@ -419,61 +329,13 @@ async def _identify(connection: Connection, *, pooled: bool) -> str | None:
     Raises `asyncpg.OperatorInterventionError` where the server had no time to tell it.
     """
     try:
-        async with _one_process(connection) if pooled else nullcontext():
+        async with one_process(connection) if pooled else nullcontext():
             told = await connection.fetchval("SELECT system_identifier FROM pg_catalog.pg_control_system()")
     except asyncpg.exceptions.OperatorInterventionError:
         raise
     except asyncpg.PostgresError:  # some services do not let everybody call it
         return None
     return str(int(told))
-
-
-async def _role_s_path(connection: Connection) -> str:
-    """Return the role's search path, from its own settings and the database's."""
-    async with _one_process(connection):
-        return str(await connection.fetchval(_ROLE_S_PATH))
-
-
-async def _find_extensions(connection: Connection) -> list[tuple[str, bool]]:
-    """Return the schemas with operators of extensions, and whether nothing else than functions lies there, too."""
-    async with _one_process(connection):
-        await connection.execute(_SAFELY)
-        return [(str(name), bool(alone)) for name, alone in await connection.fetch(_EXTENSIONS)]
-
-
-def _tell_left_out(database: str, schemas: str) -> None:
-    _log.warning(
-        "database %s: schemas leaves out %s, which holds extensions and other objects, so queries do not find the"
-        " operators of these extensions; move them to a schema of their own (ALTER EXTENSION name SET SCHEMA"
-        " extensions), or add %s to schemas",
-        database, schemas, schemas,
-    )  # fmt: skip
-
-
-async def _check_misread(
-    connection: Connection, database: str, path: Sequence[str], shown: Sequence[str] | None
-) -> None:
-    """Raise `ConnectionFailed` if columns would compare as if they were of another type."""
-    async with _one_process(connection):
-        await connection.execute(_SAFELY)
-        found = await connection.fetchrow(_MISREAD, path, shown)
-    if found:
-        raise ConnectionFailed(
-            f"The database {database} is closed: the column {found['place']} would not compare as its type"
-            f" {found['type']} does, since queries do not find the operators of that type.",
-            suggestion="Tell the server's administrator, who can move the extension of that type to a schema of its own"
-            " (ALTER EXTENSION ... SET SCHEMA) that the role may use (GRANT USAGE), or add its schema to `schemas`.",
-        )
-
-
-@asynccontextmanager
-async def _one_process(connection: Connection) -> AsyncGenerator[None]:
-    """Have one process of the server take all steps of a question, behind a pooler too."""
-    await connection.execute("BEGIN READ ONLY")
-    try:
-        yield
-    finally:
-        await connection.execute("ROLLBACK")
 
 
 async def _bound_temporary_files(connection: Connection, temporary: str) -> bool:
@@ -510,25 +372,6 @@ def _system_roots() -> str | None:
     """Return the file of the system's trusted certificates, from OpenSSL or its distribution; None: there is none."""
     known = (ssl.get_default_verify_paths().cafile, *_BUNDLES)
     return next((path for path in known if path and Path(path).is_file()), None)
-
-
-def order_path(path: str) -> str:
-    """Return a search path with the system's schema first and the one of temporary objects last.
-
-    The system's schema is first if it is not named, and `current_schema()` does not change. The other one would come
-    before it, and behind a pooler it may contain anybody's tables. An empty name, which stands for no schema, is left
-    out: it cannot be set.
-    """
-    parts = (part for part in _PART.findall(path) if part.strip('"'))
-    others = (part for part in parts if part.strip('"') not in _OURS and part.lower() not in _OURS)
-    return ", ".join((*others, "pg_temp"))
-
-
-def _names_of(written: str) -> tuple[str, ...]:
-    """Return the schemas that an entry of `schemas` means."""
-    if quoted := _QUOTED.fullmatch(written):
-        return (quoted[1].replace('""', '"'),)
-    return (written, written.lower()) if _PLAIN.fullmatch(written) else (written,)
 
 
 def _literal(name: str, value: str) -> str:

@@ -33,12 +33,13 @@ from dragoman import (
 
 from dragoman_postgres import plans
 from dragoman_postgres.batches import Batch
-from dragoman_postgres.connecting import Cluster, SearchPath
+from dragoman_postgres.connecting import Cluster
 from dragoman_postgres.deadline import Deadline
 from dragoman_postgres.driver import OURS, Aside, Statement, TooMuch
 from dragoman_postgres.failures import Internal, Stale, Unreadable, raise_translated, stale, translate_errors
 from dragoman_postgres.parameters import Parameters, teach
 from dragoman_postgres.pool import Connections, Session
+from dragoman_postgres.search_path import SearchPath
 from dragoman_postgres.types import AS_IT_IS, NATIVE, SCALARS
 from dragoman_postgres.values import (
     ROWS_AT_ONCE,

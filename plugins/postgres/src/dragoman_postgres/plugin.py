@@ -7,12 +7,13 @@ from pathlib import Path
 
 from dragoman import AuditStore, Database, DialectPlugin, Executor, Inspector, Validator, hookimpl
 
-from dragoman_postgres.connecting import Cluster, SearchPath
+from dragoman_postgres.connecting import Cluster
 from dragoman_postgres.dialect import DIALECT
 from dragoman_postgres.executor import PostgresExecutor
 from dragoman_postgres.gate import PostgresGate
 from dragoman_postgres.inspector import PostgresInspector
 from dragoman_postgres.pool import Connections
+from dragoman_postgres.search_path import SearchPath
 
 CATALOG_CONNECTIONS = 2
 """Connections for reading the catalog: callers' slow queries must not delay it."""

@@ -19,9 +19,10 @@ from dragoman import Acting, Database
 from dragoman.pool import Lost, Manager, Pool
 
 from dragoman_postgres.batches import ROLLBACK, Batch
-from dragoman_postgres.connecting import Cluster, Connector, SearchPath, bound_times
+from dragoman_postgres.connecting import Cluster, Connector, bound_times
 from dragoman_postgres.driver import CATALOG, OURS, Connection
 from dragoman_postgres.failures import LOST, is_lost, raise_translated, translate, translate_errors, unreachable
+from dragoman_postgres.search_path import SearchPath
 from dragoman_postgres.spelling import quote, quote_text
 from dragoman_postgres.types import Types
 
