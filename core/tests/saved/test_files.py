@@ -178,3 +178,12 @@ def test_a_pipe_is_no_file_and_is_not_waited_for(tmp_path: Path):
     os.mkfifo(tmp_path / "a.sql")
     (problem,) = SavedQueries.read(tmp_path).problems
     assert "not a file" in str(problem)
+
+
+def test_hidden_files_of_editors_are_no_queries_and_no_problems(tmp_path: Path):
+    (tmp_path / "one.sql").write_text("SELECT 1")
+    (tmp_path / "._one.sql").write_bytes(b"\x00\xff")
+    (tmp_path / ".#one.sql").symlink_to("somebody@somewhere.1")
+    saved = SavedQueries.read(tmp_path)
+    assert list(saved.queries) == ["one"]
+    assert not saved.problems

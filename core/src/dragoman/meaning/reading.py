@@ -11,6 +11,7 @@ import msgspec
 from dragoman.errors import ConfigurationError
 from dragoman.meaning.values import Meaning, WrongFile
 from dragoman.model import Database
+from dragoman.written import read_text
 
 MAX_BYTES: Final = 256 * 1024 * 1024
 """The most bytes of one file: manifests of large dbt projects have tens of megabytes."""
@@ -68,15 +69,11 @@ def read_file(path: Path) -> Meaning:
 
 def _text(path: Path) -> str:
     try:
-        if path.exists() and not path.is_file():  # reading a pipe would block
-            raise WrongFile(1, "this is not a file", "Correct knowledge.files.")
-        if path.stat().st_size > MAX_BYTES:
-            raise WrongFile(1, f"the file is larger than {MAX_BYTES} bytes")
-        return path.read_text("utf-8-sig")
+        return read_text(path, MAX_BYTES)
     except OSError as error:
         raise WrongFile(1, f"the file cannot be read ({error.strerror})", "Correct knowledge.files.") from None
-    except UnicodeDecodeError:
-        raise WrongFile(1, "the file is not UTF-8 text") from None
+    except ValueError as wrong:
+        raise WrongFile(1, str(wrong)) from None
 
 
 def _read_json(text: str, name: str) -> Meaning:

@@ -14,6 +14,7 @@ from dragoman.errors import ConfigurationError, ParameterError
 from dragoman.private import create_private
 from dragoman.saved.queries import NAME, REQUIRED, TYPES, Parameter, SavedQuery, front_matter
 from dragoman.words import nearest
+from dragoman.written import find_visible, read_text
 
 MAX_BYTES: Final = 128 * 1024
 _LINE = re.compile(r"--[ \t]*(?P<key>[A-Za-z_]+)[ \t]*:[ \t]*(?P<value>.*)")
@@ -58,7 +59,7 @@ class SavedQueries:
             return cls({}, (FileProblem(folder.name, 0, "there is no such folder", "Create it."),))
         queries: dict[str, SavedQuery] = {}
         problems: list[FileProblem] = []
-        for path in sorted(folder.glob("*.sql")):
+        for path in find_visible(folder, ".sql"):
             try:
                 query = parse(path)
                 if query.name in queries:
@@ -80,13 +81,11 @@ class SavedQueries:
 def parse(path: Path) -> SavedQuery:
     """Return the query of a file. Raises `ValueError` with the line and the problem."""
     try:
-        if not path.is_file():  # reading a pipe would block
-            raise _Wrong(1, "this is not a file")
-        if path.stat().st_size > MAX_BYTES:
-            raise _Wrong(1, f"the file is larger than {MAX_BYTES} bytes")
-        text = path.read_text("utf-8-sig")
-    except (OSError, UnicodeDecodeError):
-        raise _Wrong(1, "the file cannot be read as UTF-8 text") from None
+        text = read_text(path, MAX_BYTES)
+    except OSError as error:
+        raise _Wrong(1, f"the file cannot be read ({error.strerror})") from None
+    except ValueError as wrong:
+        raise _Wrong(1, str(wrong)) from None
     return replace(parse_text(text, path.stem), path=path)
 
 

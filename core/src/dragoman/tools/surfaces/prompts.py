@@ -10,6 +10,7 @@ from typing import Any, Final, cast
 
 from dragoman.saved import NAME
 from dragoman.tools.surfaces.items import Prompt, PromptArgument
+from dragoman.written import find_visible, read_text
 
 MAX_BYTES: Final = 64 * 1024
 SHIPPED: Final = Path(__file__).with_name("shipped")
@@ -29,9 +30,11 @@ class Prompts:
         """Return the prompts by name. One in the folder replaces a shipped one of the same name."""
         found: dict[str, Prompt] = {}
         for folder, tags in self._folders:
-            for path in sorted(folder.glob("*.md")):
+            for path in find_visible(folder, ".md"):
                 try:
-                    prompt = parse(_text(path), path.stem, tags)
+                    prompt = parse(read_text(path, MAX_BYTES), path.stem, tags)
+                except OSError as error:
+                    self._tell(f"the prompt {path.name} is left out: the file cannot be read ({error.strerror})")
                 except ValueError as wrong:
                     self._tell(f"the prompt {path.name} is left out: {wrong}")
                 else:
@@ -42,17 +45,6 @@ class Prompts:
         if problem not in self._told:
             self._told.add(problem)
             _log.warning("%s", problem)
-
-
-def _text(path: Path) -> str:
-    try:
-        if not path.is_file():  # reading a pipe would block
-            raise ValueError("it is not a file")
-        if path.stat().st_size > MAX_BYTES:
-            raise ValueError(f"it is larger than {MAX_BYTES} bytes")
-        return path.read_text("utf-8-sig")
-    except (OSError, UnicodeDecodeError):
-        raise ValueError("it cannot be read as UTF-8 text") from None
 
 
 def parse(text: str, name: str, tags: tuple[str, ...] = ()) -> Prompt:
