@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-import fcntl
 import math
-import os
 import re
 import resource
 import secrets
 import shutil
 import tempfile
-import threading
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Generator, Sequence
@@ -25,16 +22,8 @@ from weakref import ref
 from dragoman.cleanup import finish
 from dragoman.errors import Busy, DragomanError, ParameterError, QueryTimeout, ResultNotFound
 from dragoman.kept.files import OpenFile
-from dragoman.kept.lasting import (
-    LOCK,
-    Header,
-    header_of,
-    is_private,
-    read_headers,
-    tidy,
-    touch_header,
-    write_header,
-)
+from dragoman.kept.folder import ProcessFolder
+from dragoman.kept.lasting import Header, header_of, touch_header, write_header
 from dragoman.kept.pages import PAGE_BYTES, Pages
 from dragoman.model import Column, Encoded, Principal, RowStream, Truncation
 
@@ -129,12 +118,9 @@ class Store:
     """
 
     def __init__(self, folder: Path | None, bounds: Bounds, clock: Callable[[], float] = time.monotonic) -> None:
-        self._base = folder
+        self._folder = ProcessFolder(folder, bounds.ttl)
         self._bounds = bounds
         self._clock = clock
-        self._folder: Path | None = None
-        self._lock: int | None = None
-        self._making = threading.Lock()
         self._kept: dict[tuple[Owner, str], Kept] = {}
         self._folders: dict[Owner, Path] = {}
         self._places: dict[tuple[str, int], asyncio.Semaphore] = {}
@@ -156,29 +142,19 @@ class Store:
         self._sweep_later()
 
     def _adopt(self, is_own: Callable[[Owner], bool]) -> list[Kept]:
-        folder, oldest, found = self._ready_folder(), self._oldest(), list[Kept]()
-        for orphan in folder.parent.glob("process-*"):
-            with _hold_orphan(orphan) as held:
-                headers = read_headers(orphan, oldest) if held else ()
-                found += (self._take(*each) for each in headers if is_own(each[2].owner))
-                if held:
-                    tidy(orphan, oldest)
+        found = [self._take(*each) for each in self._folder.left_behind() if is_own(each[2].owner)]
         newest = {(kept.owner, kept.name): kept for kept in sorted(found, key=lambda kept: kept.read_at)}
         for kept in found:
             if newest[kept.owner, kept.name] is not kept:
                 _remove(kept)
         return list(newest.values())
 
-    def _oldest(self) -> float:
-        """Return the time, in seconds since 1970, since which a result must have been read to still exist."""
-        return time.time() - self._bounds.ttl
-
     def _take(self, path: Path, read: float, header: Header) -> Kept:
         """Move a result to this process's folder.
 
         If this stops halfway nothing is lost, since the header is moved last.
         """
-        rows = self._ready_folder() / f"{path.stem}.rows"
+        rows = self._folder.ready() / f"{path.stem}.rows"
         path.with_suffix(".rows").rename(rows)
         path.rename(header_of(rows))
         return Kept(
@@ -370,11 +346,10 @@ class Store:
 
         Any thread may call it.
         """
-        assert self._folder is not None  # the caller has written there before
         return (
             self._size(owner) + PAGE_BYTES + more <= self._bounds.max_bytes_per_caller
             and self._size(None) + PAGE_BYTES + more <= self._bounds.max_bytes
-            and shutil.disk_usage(self._folder).free - more >= LEAST_FREE
+            and self._folder.free() - more >= LEAST_FREE
         )
 
     def lend(self, file: OpenFile, owner: Owner) -> None:
@@ -417,7 +392,7 @@ class Store:
         owner = principal.identity
         folder = self._folders.get(owner)
         if folder is None or not folder.is_dir():
-            folder = self._folders[owner] = Path(tempfile.mkdtemp(prefix="tables-", dir=self._ready_folder()))
+            folder = self._folders[owner] = Path(tempfile.mkdtemp(prefix="tables-", dir=self._folder.ready()))
         return folder
 
     def of(self, principal: Principal) -> tuple[Kept, ...]:
@@ -479,35 +454,12 @@ class Store:
         _remove(kept)
 
     def _new_pages(self) -> Pages:
-        return Pages(self._ready_folder() / f"{secrets.token_hex(16)}.rows")
-
-    def _ready_folder(self) -> Path:
-        with self._making:  # two first results may arrive at once, each in a thread
-            if self._folder is None or not self._folder.is_dir():  # somebody may have tidied up
-                self._unlock()
-                self._folder = self._own_folder()
-            return self._folder
-
-    def _own_folder(self) -> Path:
-        base = self._base or _temporary_folder()
-        base.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._tidy(base)
-        made = Path(tempfile.mkdtemp(prefix="new-", dir=base))
-        self._lock = os.open(made / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        fcntl.flock(self._lock, fcntl.LOCK_EX)
-        # Renamed to its final name only once it is locked: another process would take it for an orphan.
-        return made.rename(base / made.name.replace("new-", "process-", 1))
+        return Pages(self._folder.ready() / f"{secrets.token_hex(16)}.rows")
 
     async def tidy(self) -> None:
         """Remove what ended processes left behind, such as a worker that was killed. Creates nothing."""
         with suppress(OSError):
-            await asyncio.to_thread(self._tidy, self._base or _usual_folder())
-
-    def _tidy(self, base: Path) -> None:
-        for orphan in base.glob("process-*"):
-            with _hold_orphan(orphan) as held:
-                if held:
-                    tidy(orphan, self._oldest())
+            await asyncio.to_thread(self._folder.tidy)
 
     async def aclose(self) -> None:
         """End running work and remove everything but what outlives the process. Nobody is notified any more."""
@@ -519,15 +471,8 @@ class Store:
                 kept.pages.leave()
             else:
                 await self._drop(kept)
-        if self._folder is not None:
-            await asyncio.to_thread(tidy, self._folder, self._oldest())
-        self._unlock()
+        await asyncio.to_thread(self._folder.leave)
         await self.tidy()
-
-    def _unlock(self) -> None:
-        if self._lock is not None:
-            os.close(self._lock)
-            self._lock = None
 
 
 @contextmanager
@@ -575,36 +520,3 @@ def _cut(truncated: Truncation | None) -> Truncation | None:
 def _key(owner: Owner, name: str) -> tuple[Owner, str]:
     """Return the key of a result. Names that differ only in case are one table to SQL."""
     return owner, name.lower()
-
-
-def _usual_folder() -> Path:
-    return Path(tempfile.gettempdir()) / f"dragoman-results-{os.getuid()}"
-
-
-def _temporary_folder() -> Path:
-    """Return a folder of this user among the system's temporary files, never one that another user put there."""
-    folder = _usual_folder()
-    with suppress(FileExistsError):
-        folder.mkdir(mode=0o700)
-    return folder if is_private(folder) else Path(tempfile.mkdtemp(prefix=f"{folder.name}-"))
-
-
-@contextmanager
-def _hold_orphan(folder: Path) -> Generator[bool]:
-    """Yield whether the folder of an ended process is now held.
-
-    Its lock ended with the process; False if the process lives.
-    """
-    lock = -1
-    try:
-        # In a folder that others can write, another user may have placed files.
-        lock = os.open(folder / LOCK, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW) if is_private(folder) else -1
-        if lock >= 0:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:  # being made, removed by another process, or locked
-        yield False
-    else:
-        yield lock >= 0
-    finally:
-        if lock >= 0:
-            os.close(lock)
