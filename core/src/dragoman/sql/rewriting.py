@@ -7,7 +7,7 @@ A rewrite gets the tree of a query and returns the tree that its own engine answ
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from itertools import islice
@@ -158,7 +158,8 @@ def exact(node: Any) -> Decimal | None:
 
 def is_long(node: Any) -> bool:
     """Return whether a value has too many nodes to be written twice: it would double with each level of nesting."""
-    return next(islice(node.walk(), _LARGEST, None), None) is not None
+    nodes: Iterator[Any] = node.walk()
+    return next(islice(nodes, _LARGEST, None), None) is not None
 
 
 def only_selects(node: Any) -> bool:

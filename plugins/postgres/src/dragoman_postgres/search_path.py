@@ -153,7 +153,7 @@ def order_path(path: str) -> str:
 def _names_of(written: str) -> tuple[str, ...]:
     """Return the schemas that an entry of `schemas` means."""
     parts = parse_name(written, LEXICON)
-    if parts is None or len(parts) > 1:
+    if parts is None or len(parts) != 1:
         return (written,)
     name = parts[0].text
     return (name,) if parts[0].quoted else (name, name.lower())
