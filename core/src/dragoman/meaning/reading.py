@@ -11,7 +11,7 @@ import msgspec
 from dragoman.errors import ConfigurationError
 from dragoman.meaning.values import Meaning, WrongFile
 from dragoman.model import Database
-from dragoman.written import read_text
+from dragoman.text_files import read_text
 
 MAX_BYTES: Final = 256 * 1024 * 1024
 """The most bytes of one file: manifests of large dbt projects have tens of megabytes."""

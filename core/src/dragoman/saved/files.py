@@ -13,8 +13,8 @@ from typing import Any, Final
 from dragoman.errors import ConfigurationError, ParameterError
 from dragoman.private import create_private
 from dragoman.saved.queries import NAME, REQUIRED, TYPES, Parameter, SavedQuery, front_matter
+from dragoman.text_files import find_visible, read_text
 from dragoman.words import nearest
-from dragoman.written import find_visible, read_text
 
 MAX_BYTES: Final = 128 * 1024
 _LINE = re.compile(r"--[ \t]*(?P<key>[A-Za-z_]+)[ \t]*:[ \t]*(?P<value>.*)")

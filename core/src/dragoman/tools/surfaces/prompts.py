@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from dragoman.saved import NAME
+from dragoman.text_files import find_visible, read_text
 from dragoman.tools.surfaces.items import Prompt, PromptArgument
-from dragoman.written import find_visible, read_text
 
 MAX_BYTES: Final = 64 * 1024
 SHIPPED: Final = Path(__file__).with_name("shipped")
