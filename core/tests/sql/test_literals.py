@@ -49,10 +49,11 @@ def test_a_literal_is_of_its_type_before_it_is_cast(source: str, expression: str
     [
         "x LIKE", "x IN ('b') OR x =", "x AT TIME ZONE", "x AT TIME /* its */ ZONE", "x IS DISTINCT FROM", "x =",
         "x ||", "x BETWEEN SYMMETRIC 'b' AND", "x ISNULL AND", "CASE x WHEN 'b' THEN x ELSE", "position('b' IN",
+        "sum(x) OVER (ORDER BY x ROWS", "sum(x) OVER (ORDER BY x RANGE", "sum(x) OVER (ORDER BY x GROUPS",
     ],
 )  # fmt: skip
 def test_a_word_before_a_text_is_no_type(before: str):
-    ends = {"C": " END", "p": ")"}.get(before[0], "")
+    ends = {"C": " END", "p": ")", "s": " PRECEDING)"}.get(before[0], "")
     sql = translate(f"SELECT {before} 'a'::text{ends} FROM t", source="postgres", target="duckdb").sql
     assert "CAST('a' AS TEXT)" in sql
 

@@ -23,10 +23,10 @@ _TYPE = re.compile(
 _LONGEST = 10  # tokens of a type
 # What may stand before a text and is no type.
 _OTHERS = frozenset(
-    "all and any as asymmetric between both by case collate distinct else escape except for from glob having ilike in"
-    " intersect interval is isnull leading like limit not notnull of offset on or order overlaps placing qualify regexp"
-    " return returning rlike select similar some symmetric then to trailing uescape union using values when where"
-    " window with zone e".split()
+    "all and any as asymmetric between both by case collate distinct else escape except for from glob groups having"
+    " ilike in intersect interval is isnull leading like limit not notnull of offset on or order overlaps placing"
+    " qualify range regexp return returning rlike rows select similar some symmetric then to trailing uescape union"
+    " using values variadic when where window with zone e".split()
 )
 _NUMBER = re.compile(r"'[+-]?(\d*)\.?(\d*)'")
 
