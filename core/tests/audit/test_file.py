@@ -96,6 +96,21 @@ def test_a_clock_that_goes_back_goes_on_in_the_file_of_the_later_day(tmp_path: P
     assert len(audit_files(tmp_path / "audit.jsonl")) == 2
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_several_writers_make_one_chain_whatever_their_clock_says(tmp_path: Path, monkeypatch, seed: int):
+    path, chance = tmp_path / "audit.jsonl", random.Random(seed)
+    writers = [AuditFile(path) for _ in range(3)]
+    heads: list[Link] = []
+    for number in range(60):
+        day = chance.choice([0, 0, 1, number // 20])
+        monkeypatch.setattr("time.time", lambda day=day: 1_795_000_000 + day * 86400)
+        heads.append(chance.choice(writers).append(body(number)))
+    for writer in writers:
+        writer.close()
+    found = verify_files(path, heads)
+    assert (found.faults, found.notes, found.head) == ([], [], heads[-1])
+
+
 def test_a_record_that_was_cut_off_is_no_fault_and_is_taken_away_by_the_next_one(audit: AuditFile, tmp_path: Path):
     path = tmp_path / "audit.jsonl"
     audit.append(body(1))

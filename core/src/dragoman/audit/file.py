@@ -26,6 +26,8 @@ _MOMENT = 0.002
 """Seconds that a writer blocks while others write. Each of them needs some 0.1 milliseconds."""
 _SECOND = 1.0
 _PAUSE = 0.0002
+_TICK = 0.02
+"""Seconds in which a folder may change once more with the same time of change."""
 
 
 def moment(seconds: float) -> str:
@@ -77,6 +79,8 @@ class AuditFile:
         self._parent = path.parent
         self._folder = os.open(self._parent, os.O_RDONLY | os.O_CLOEXEC)
         self._home = _identify(os.fstat(self._folder))
+        self._changed = 0
+        self._since = 0.0
         self._file = -1
         self._place = path
         self._identity = (-1, -1)
@@ -130,7 +134,7 @@ class AuditFile:
 
     def _open(self, name: str) -> None:
         """Open the file of the day and find the end of its chain."""
-        if name == self._name and self._is_unchanged():
+        if name == self._name and self._is_settled() and self._is_unchanged():
             return
         known = self._head
         files = audit_files(self._path)
@@ -145,6 +149,16 @@ class AuditFile:
                 with suppress(OSError):
                     self._place.unlink()
                 raise
+
+    def _is_settled(self) -> bool:
+        """Return whether the folder has the same files as before.
+
+        A process that wrote before the clock went back may have begun the file of a later day.
+        """
+        changed = os.fstat(self._folder).st_mtime_ns
+        if changed != self._changed:
+            self._changed, self._since = changed, time.monotonic()
+        return time.monotonic() - self._since > _TICK
 
     def _is_unchanged(self) -> bool:
         """Return whether the open file still has its name, and nobody else has written to it."""
