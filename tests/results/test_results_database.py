@@ -139,6 +139,29 @@ async def test_a_caller_s_results_are_its_own(configuration):
         assert all(folder.stat().st_mode & 0o077 == 0 for folder in folders)
 
 
+async def test_a_table_that_lacks_rows_says_so_and_so_does_what_is_made_of_it(configuration):
+    cut = replace(configuration, results=replace(configuration.results, max_rows=2))
+    count = "SELECT count(*) AS n FROM"
+    async with Gateway.open(cut) as gateway:
+        await gateway.kept.adopt()
+        toolbox = Toolbox(gateway, profile="full")
+        await keep(toolbox, "few", "SELECT id FROM orders")
+        await keep(toolbox, "whole", "SELECT id FROM orders WHERE id < 3")
+        await keep(toolbox, "counted", f"{count} Few", database="results")
+        await keep(toolbox, "again", f'{count} "counted"', database="results")
+        for name in ("few", "counted", "again"):
+            answer = await ask(toolbox, "execute_query", database="results", sql=f"SELECT * FROM {name}")
+            assert any("few is not the whole answer" in notice for notice in answer.get("notices", ())), name
+        answer = await ask(toolbox, "execute_query", database="results", sql=f"{count} whole")
+        assert answer["rows"] == [[2]] and "notices" not in answer
+        exported = await ask(toolbox, "export_result", database="results", sql=f"{count} few", format="csv")
+        assert "few is not the whole answer" in json.dumps(exported)
+    async with Gateway.open(cut) as gateway:
+        await gateway.kept.adopt()
+        answer = await ask(Toolbox(gateway, profile="full"), "execute_query", database="results", sql=f"{count} again")
+        assert "few is not the whole answer" in json.dumps(answer)
+
+
 async def test_a_dropped_result_is_no_table_any_more_and_a_replaced_one_is_the_new(configuration):
     async with Gateway.open(configuration) as gateway:
         toolbox = Toolbox(gateway, profile="full")

@@ -473,6 +473,8 @@ class Gateway:
             seen = self.for_principal(how.get("principal", LOCAL)) if self.varies else self
             opened = seen.database(database)
             query = await Query.prepare(opened, sql, params, **how)
+            if opened.config.name == RESULTS:
+                query = self.kept.note_parts(query)
             query.note(record)
             reuse = self.configuration.results.reuse
             rows = await self.kept.reuse(query, query.request.principal, reuse) if reuse else None
@@ -507,6 +509,8 @@ class Gateway:
             record.sql, record.params = sql, params
             opened = self.for_principal(how.get("principal", LOCAL)).database(database)
             query = await Query.prepare(opened, sql, params, **how)
+            if opened.config.name == RESULTS:
+                query = self.kept.note_parts(query)
             query.note(record)
             async with query.running(record) as current, current.stream(record) as stream:
                 yield stream

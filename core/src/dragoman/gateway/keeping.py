@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import re
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
 
 from dragoman.config import Results
 from dragoman.errors import ConfigurationError, ParameterError, ResultNotFound
@@ -23,6 +25,9 @@ from dragoman.sql import Statement
 if TYPE_CHECKING:
     from dragoman.gateway.gateway import Gateway
     from dragoman.gateway.opened import OpenDatabase
+
+_LACKS: Final = " is not the whole answer of its query"
+"""What a notice of a result that lacks rows says, so that it is found among the notices of what is made of it."""
 
 
 class Keeper:
@@ -169,6 +174,18 @@ class Keeper:
             )
         return tuple(dict.fromkeys(source for kept in meant for source in kept.sources))
 
+    def note_parts(self, query: Query) -> Query:
+        """Return a query on kept results with a notice of each that it may name and that lacks rows.
+
+        A result that was made of such a one has its notice, too.
+        """
+        if not self.databases.offered:
+            return query
+        words = {word.lower() for word in re.findall(r"\w+", query.statement.text)}
+        named = [kept for kept in self._store.of(query.request.principal) if kept.name.lower() in words]
+        told = dict.fromkeys(notice for kept in named for notice in _parts(kept))
+        return replace(query, notices=(*query.notices, *told)) if told else query
+
     async def find(self, name: str, principal: Principal) -> Kept:
         """Return a caller's result, if the caller may still run its query and has the same part of its tables.
 
@@ -211,6 +228,14 @@ class Keeper:
         """End running work and remove every file."""
         await self.databases.aclose()
         await self._store.aclose()
+
+
+def _parts(kept: Kept) -> list[str]:
+    """Return what must be told of a result that lacks rows, or that was made of results that do."""
+    told = [notice for notice in kept.notices if _LACKS in notice]
+    if kept.truncated is not None:
+        told.append(f"{kept.name}{_LACKS}: it has the first {kept.pages.rows}. {kept.truncated.hint}".rstrip())
+    return told
 
 
 async def _judge_again(opened: OpenDatabase, sql: str, principal: Principal) -> str:

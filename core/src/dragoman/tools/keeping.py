@@ -50,8 +50,8 @@ async def export_result(call: ToolCall) -> Body:
         facts = {"url": address, "expires": SECONDS, **facts}
     if kept.truncated is not None:
         facts["truncated"] = truncation_facts(kept.truncated)
-    if exported.notices:
-        facts["notices"] = list(exported.notices)
+    if notices := (*kept.notices, *exported.notices):
+        facts["notices"] = list(notices)
     return Body(facts, links=(_link(kept, exported.form, address, facts["bytes"]),))
 
 
