@@ -102,6 +102,39 @@ async def test_a_moment_s_day_is_that_of_utc_wherever_the_server_runs(configurat
         assert answer.get("rows") == [[wanted]], answer
 
 
+BYTES = [
+    ("h", "blob", [2, 0, None], True),
+    ("max(h)", "blob", [2], True),
+    ("substr(h, 1, 1)", "blob", [1, None, None], True),
+    ("CASE id WHEN 1 THEN x'00ff' ELSE 'text' END", "varchar", [4, 4, 4], False),
+    ("mixed", "varchar", [4, 4, 4], True),
+    ("CAST(NULL AS BLOB)", "varchar", [None, None, None], False),
+]
+
+
+@pytest.mark.parametrize(("expression", "wanted", "lengths", "is_clear"), BYTES)
+async def test_bytes_are_bytes_again_in_a_kept_result_and_texts_among_them_stay_texts(
+    configuration, tmp_path, expression, wanted, lengths, is_clear
+):
+    with sqlite3.connect(tmp_path / "shop.db") as connection:
+        connection.executescript(
+            "CREATE TABLE bits (id INTEGER, h BLOB, mixed BLOB);"
+            "INSERT INTO bits VALUES (1, x'00ff', x'00ff'), (2, x'', 'text'), (3, NULL, 'AP8=')"
+        )
+    connection.close()
+    async with Gateway.open(configuration) as gateway:
+        toolbox = Toolbox(gateway, profile="full")
+        await keep(toolbox, "kept", f"SELECT {expression} AS h FROM bits")
+        answer = await ask(toolbox, "execute_query", database="results", sql="SELECT typeof(h), length(h) FROM kept")
+        if wanted == "blob":
+            answer = await ask(
+                toolbox, "execute_query", database="results", sql="SELECT typeof(h), octet_length(h) FROM kept"
+            )
+        assert answer["rows"] == [[wanted.upper(), length] for length in lengths]
+        described = json.dumps(await ask(toolbox, "describe_table", database="results", table_name="kept"))
+        assert ("as exact text" in described) == (is_clear and wanted == "varchar")
+
+
 @pytest.mark.parametrize(
     "listed", ["sqlite_master", "duckdb_views", "pg_catalog.pg_views", "information_schema.views", "pg_settings"]
 )
@@ -153,7 +186,8 @@ async def test_a_table_that_lacks_rows_says_so_and_so_does_what_is_made_of_it(co
             answer = await ask(toolbox, "execute_query", database="results", sql=f"SELECT * FROM {name}")
             assert any("few is not the whole answer" in notice for notice in answer.get("notices", ())), name
         answer = await ask(toolbox, "execute_query", database="results", sql=f"{count} whole")
-        assert answer["rows"] == [[2]] and "notices" not in answer
+        assert answer["rows"] == [[2]]
+        assert "notices" not in answer
         exported = await ask(toolbox, "export_result", database="results", sql=f"{count} few", format="csv")
         assert "few is not the whole answer" in json.dumps(exported)
     async with Gateway.open(cut) as gateway:

@@ -44,6 +44,7 @@ _OFFSET = re.compile(r"(?P<local>.*?) ?(?P<zone>Z|UTC|[+-]\d\d(:?\d\d)?)")
 _TIME = re.compile(rf"{_HOUR}:\d\d:\d\d(\.\d{{1,6}}0*)?")
 _OF_TEXT = re.compile(r'"?\w*(char|text|string|clob)[\w ]*"?(\(\d+\))?|enum\b.*|name|', re.IGNORECASE)
 """Types whose values are text in the database. An array or a map of texts is not one of them."""
+_OF_BYTES = re.compile("blob|binary|bytea", re.IGNORECASE)
 _OF_NUMBERS = re.compile("int|real|floa|doub|num|dec|bool", re.IGNORECASE)
 _LARGE = re.compile(r"-?[1-9][0-9]{15,18}")
 _NUMERAL = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]+)?")
@@ -58,6 +59,7 @@ _SPELLINGS: Final = {
     "timestamp with time zone": "timestamptz",
     "timestamp_s": "timestamp",
     "timestamp_ms": "timestamp",
+    "datetime": "timestamp",
 }
 
 
@@ -341,6 +343,8 @@ def _schema(columns: Sequence[Column], forms: Sequence[Form]) -> pa.Schema:
 
 def _is_told(column: Column, form: Form) -> bool:
     """Return whether a column is written as text although it is not text in the database."""
+    if form is _PLAIN:
+        return _OF_BYTES.search(column.type) is not None
     return form is TEXT and not _OF_TEXT.fullmatch(column.type)
 
 

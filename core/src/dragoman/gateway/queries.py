@@ -33,6 +33,7 @@ from dragoman.gateway.failures import Named, explain, have_lost, show_more
 from dragoman.gateway.opened import OpenDatabase
 from dragoman.gateway.tasks import late, within
 from dragoman.model import LOCAL, Database, Encoded, ExplainOptions, Limits, Plan, Principal, Request, RowStream
+from dragoman.model.columns import Octets, find_binary, join_octets
 from dragoman.pool import Waited, best_before
 from dragoman.results import Bounded, Collected, Collector, check_columns, check_stream
 from dragoman.sql import Statement
@@ -334,14 +335,16 @@ class Query:
         handed.columns = self.opened.places.columns(stream.columns)
         await put(Encoded(b"", 0))
         is_confirmed = False
+        octets: Octets = ()
         async for batch in bounded.batches():
             if not is_confirmed:
                 await self._confirm(record)
                 is_confirmed = True
             record.rows, record.bytes = bounded.rows, bounded.bytes
+            octets = join_octets(octets, batch.octets)
             await put(batch)
         check_columns(stream.columns, self.request.limits)
-        handed.columns = tuple(self.opened.places.columns(stream.columns))
+        handed.columns = tuple(self.opened.places.columns(find_binary(stream.columns, octets)))
         handed.notices += stream.notices
         handed.truncated = bounded.truncated
 

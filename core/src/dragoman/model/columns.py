@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, TypeAlias
 
 KindName = Literal["text", "boolean", "integer", "float", "binary", "json", "native", "any", "array", "map", "row"]
 
@@ -64,23 +64,45 @@ class Column:
     kind: Kind = Kind("any")
 
 
+Octets: TypeAlias = tuple[bool | None, ...]
+"""For each column of the kind `any`, whether all its values are bytes; None for other columns, and without values."""
+
+
+def join_octets(one: Octets, other: Octets) -> Octets:
+    """Return what holds of the rows of both."""
+    if not one or not other:
+        return one or other
+    return tuple(a if b is None else b if a is None else a and b for a, b in zip(one, other, strict=True))
+
+
+def find_binary(columns: Sequence[Column], octets: Octets) -> list[Column]:
+    """Return columns, those whose values turned out to be bytes as binary ones."""
+    known = octets or (None,) * len(columns)
+    return [
+        replace(column, kind=Kind("binary")) if is_binary else column
+        for column, is_binary in zip(columns, known, strict=True)
+    ]
+
+
 @dataclass(frozen=True, slots=True)
 class Encoded:
     """Rows in their final form: `count` minified JSON arrays separated by commas. Most are never decoded again.
 
     - `notices`: what encoding had to change.
     - `oversized`: the next row alone is certainly larger than `max_bytes`, and was not read.
+    - `octets`: which columns hold bytes alone, as their JSON does not tell bytes from texts.
     """
 
     json: bytes
     count: int
     notices: tuple[str, ...] = ()
     oversized: bool = False
+    octets: Octets = field(default=(), compare=False)
 
     @classmethod
-    def of(cls, rows: Sequence[bytes], notices: tuple[str, ...] = ()) -> Encoded:
+    def of(cls, rows: Sequence[bytes], notices: tuple[str, ...] = (), octets: Octets = ()) -> Encoded:
         """Return rows that were encoded one by one."""
-        return cls(b",".join(rows), len(rows), notices)
+        return cls(b",".join(rows), len(rows), notices, octets=octets)
 
     @property
     def values(self) -> list[list[Any]]:

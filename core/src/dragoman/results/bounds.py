@@ -70,7 +70,7 @@ class Bounded:
         encoded = batch if isinstance(batch, Encoded) else encode(self._stream.columns, batch)
         size = self.bytes + len(encoded.json) + (1 if self.rows and encoded.count else 0)
         if self.rows + encoded.count > self._limits.max_rows or size > self._limits.max_bytes:
-            fitting = Encoded.of(list(self._first(encoded)), encoded.notices)
+            fitting = Encoded.of(list(self._first(encoded)), encoded.notices, encoded.octets)
         else:
             fitting = encoded
             self.rows += encoded.count

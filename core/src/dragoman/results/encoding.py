@@ -13,7 +13,7 @@ import enum
 import math
 import operator
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -29,6 +29,7 @@ Convert = Callable[[Any], Any]
 _encode = msgspec.json.Encoder().encode
 _NULL = type(None)
 _ARRAYS = (tuple, list)
+_OCTETS: Set[type] = {bytes, bytearray, memoryview}
 _ROW_TYPES: set[type] = set()
 """Types of rows that were found to be sequences."""
 _MOST_ROW_TYPES = 64
@@ -75,7 +76,7 @@ def _encode_rows(columns: Sequence[Column], rows: Sequence[Sequence[Any]], *, by
         if by_cell:
             raise
         return _encode_rows(columns, rows, by_cell=True)
-    return Encoded(array[1:-1], len(rows), tuple(encoder.notices))
+    return Encoded(array[1:-1], len(rows), tuple(encoder.notices), octets=tuple(encoder.octets))
 
 
 @dataclass(slots=True)
@@ -84,6 +85,7 @@ class _Encoder:
 
     by_cell: bool
     notices: dict[str, None] = field(default_factory=dict[str, None])
+    octets: list[bool | None] = field(default_factory=list[bool | None])
     name: str = ""
 
     def column(self, column: Column, values: Sequence[Any]) -> Sequence[Any]:
@@ -94,6 +96,7 @@ class _Encoder:
         if _NULL in types:
             types.remove(_NULL)
             there = [value for value in values if value is not None]
+        self.octets.append(types <= _OCTETS if kind == "any" and types else None)
         for plain, is_ready in () if self.by_cell else _READY.get(kind, ()):
             if types <= {plain} and (is_ready is None or is_ready(there)):
                 return values

@@ -80,8 +80,8 @@ class WorkerExecutor(Executor):
         """Yield rows as they arrive. Types that only the rows show are set just before them."""
         while not worker.idle:
             match await self.next(worker):
-                case Rows(json, count, notices, oversized):
-                    yield Encoded(json, count, notices, oversized)
+                case Rows(json, count, notices, oversized, octets):
+                    yield Encoded(json, count, notices, oversized, octets)
                 case Columns() as seen:
                     columns[:] = self.columns(seen)
                 case _:

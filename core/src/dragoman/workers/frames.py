@@ -48,6 +48,7 @@ class Rows(msgspec.Struct, tag=True, frozen=True):
     count: int
     notices: tuple[str, ...]
     oversized: bool = False
+    octets: tuple[bool | None, ...] = ()
 
 
 class Told(msgspec.Struct, tag=True, frozen=True):

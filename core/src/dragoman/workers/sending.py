@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from dragoman.model import Column, Encoded
+from dragoman.model.columns import Octets, join_octets
 from dragoman.results import encode
 from dragoman.workers.frames import Report, Rows, Run
 
@@ -91,7 +93,8 @@ class Sender:
                 break
         notices = dict.fromkeys(notice for one in fitting for notice in one.notices)
         self._full = oversized or taken > most
-        return Encoded(b",".join(one.json for one in fitting), len(fitting), tuple(notices), oversized)
+        text = b",".join(one.json for one in fitting)
+        return Encoded(text, len(fitting), tuple(notices), oversized, _octets(fitting))
 
     def flush(self) -> None:
         """Send pending rows."""
@@ -100,5 +103,10 @@ class Sender:
             self.tell()
             text = b",".join(encoded.json for encoded in self._waiting if encoded.count)
             count = sum(encoded.count for encoded in self._waiting)
-            self._send(Rows(text, count, tuple(notices), self._waiting[-1].oversized))
+            oversized = self._waiting[-1].oversized
+            self._send(Rows(text, count, tuple(notices), oversized, _octets(self._waiting)))
         self._waiting, self._waiting_bytes = [], 0
+
+
+def _octets(batches: Sequence[Encoded]) -> Octets:
+    return functools.reduce(join_octets, [batch.octets for batch in batches], ())
