@@ -298,6 +298,22 @@ async def test_the_server_s_settings_cut_no_answer(server, places, setting, sql,
             await run(f"SET GLOBAL {name} = DEFAULT")
 
 
+@pytest.mark.anyio
+@pytest.mark.parametrize("zone", ["+02:00", "-11:30"])
+async def test_a_moment_is_told_in_utc_whatever_the_zone_of_the_server(server, zone):
+    moment = "INSERT INTO moments VALUES (FROM_UNIXTIME(1767225600), '2026-01-01 00:00:00')"
+    name = f"moments_{zone[1:3]}"
+    database = await server.create(name, ("CREATE TABLE moments (seen TIMESTAMP, written DATETIME)", moment))
+    async with server.connected() as run:
+        await run(f"SET GLOBAL time_zone = '{zone}'")
+        try:
+            async with Gateway.open([database]) as gateway:
+                found = await gateway.query(None, "SELECT seen, written FROM moments WHERE seen = '2026-01-01'")
+                assert found.rows == [["2026-01-01 00:00:00"] * 2]
+        finally:
+            await run("SET GLOBAL time_zone = DEFAULT")
+
+
 async def test_no_number_among_the_server_s_settings_changes_an_answer_unseen(server, places):
     """Every setting of a session that is a number, at its least: the answer is the same, or an error says why not."""
     sql = f"{COUNTED} SELECT n % 100 AS k, count(*), group_concat(n ORDER BY n) FROM counted GROUP BY k ORDER BY k"

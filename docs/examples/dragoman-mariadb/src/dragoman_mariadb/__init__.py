@@ -79,6 +79,8 @@ UNCUT = (
     f"sql_select_limit = {2**64 - 1}, max_recursive_iterations = {2**32 - 1}, "
     "group_concat_max_len = @@max_allowed_packet"
 )
+# A timestamp is a moment and shows no zone, so that it would be another one beside those of other databases.
+PINNED = f"time_zone = '+00:00', {UNCUT}"
 # Pinned: modes change what quotes, || and a backslash mean, and the guard reads them as these.
 MODES = "STRICT_TRANS_TABLES,ERROR_FOR_DIVISION_BY_ZERO"
 
@@ -177,7 +179,7 @@ class MariaDBExecutor(SQLAlchemyExecutor):
         START TRANSACTION READ ONLY refuses changes of rows only; DDL commits it and runs, unless the session is too.
         """
         return (
-            f"SET sql_mode = '{MODES}', max_statement_time = {request.limits.timeout:.3f}, {UNCUT}",
+            f"SET sql_mode = '{MODES}', max_statement_time = {request.limits.timeout:.3f}, {PINNED}",
             "SET SESSION TRANSACTION READ ONLY",
             "START TRANSACTION READ ONLY",
         )
