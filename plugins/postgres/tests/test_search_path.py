@@ -202,6 +202,67 @@ async def test_no_column_compares_as_another_type_because_its_schema_is_left_out
     await server.drop(name)
 
 
+LATER = {
+    "a table": ("", COLUMNS["a column"]),
+    "a type of a column": (
+        "CREATE TABLE app.people (email text)",
+        "ALTER TABLE app.people ALTER email TYPE apart.folded",
+    ),
+    "a view": ("CREATE TABLE apart.all (email apart.folded)", "CREATE VIEW app.people AS SELECT * FROM apart.all"),
+    "a schema that moves": (
+        f"{COLUMNS['a column']}; ALTER SCHEMA apart RENAME TO app2",
+        "ALTER SCHEMA app2 RENAME TO x",
+    ),
+}
+
+
+@pytest.mark.parametrize(("before", "after"), LATER.values(), ids=LATER)
+async def test_no_column_compares_as_another_type_after_a_change(server: Server, before: str, after: str):
+    name = await server.create(f"CREATE SCHEMA apart; CREATE SCHEMA app; {OF_TEXT}; {before}")
+    async with Gateway.open([server.configure(name, schemas=("app", "app2"), catalog_ttl=0.0)]) as opened:
+        assert (await opened.query(None, "SELECT 1")).rows == [[1]]
+        await server.run(after, name)
+        with pytest.raises(ConnectionFailed, match=r"the column app\.people\.email would not compare"):
+            await opened.query(None, "SELECT 1")
+        await server.run("DROP SCHEMA app CASCADE; CREATE SCHEMA app", name)
+        assert (await opened.query(None, "SELECT 1")).rows == [[1]]
+    await server.drop(name)
+
+
+MEMBERS = "; ".join(
+    f"ALTER EXTENSION plpgsql ADD {member}"
+    for member in ("TYPE apart.folded", "OPERATOR apart.= (apart.folded, apart.folded)", "CAST (apart.folded AS text)")
+)
+
+
+@pytest.mark.parametrize("configured", [{"schemas": ("app",)}, {"schema": "app"}], ids=["schemas", "schema"])
+async def test_operators_of_an_extension_that_moves_are_found_in_its_new_schema(server: Server, configured):
+    setup = f"CREATE SCHEMA apart; CREATE SCHEMA app; {OF_TEXT}; {MEMBERS}; {COLUMNS['a column']}"
+    name = await server.create(setup)
+    async with Gateway.open([server.configure(name, catalog_ttl=0.0, **configured)]) as opened:
+        before = (await opened.query(None, "SHOW search_path")).rows
+        assert "apart" in before[0][0]
+        told = await opened.database().inspector.fingerprint()
+        await server.run("ALTER SCHEMA apart RENAME TO moved", name)
+        assert (await opened.query(None, "SHOW search_path")).rows == [[before[0][0].replace("apart", "moved")]]
+        assert await opened.database().inspector.fingerprint() != told
+    await server.drop(name)
+
+
+@pytest.mark.usefixtures("anyio_backend")
+async def test_a_value_compares_by_its_extension_after_that_has_moved(server: Server):
+    name, extensions = await with_extensions(server, "")
+    if "citext" not in extensions:
+        pytest.skip("the server has no citext")
+    await server.run("CREATE TABLE app.people AS SELECT 'Ada'::apart.citext AS email", name)
+    async with Gateway.open([server.configure(name, schemas=("app",), catalog_ttl=0.0)]) as opened:
+        for schema in ("apart", "public", "apart"):
+            await server.run(f"ALTER EXTENSION citext SET SCHEMA {schema}", name)
+            rows = (await opened.query(None, "SELECT count(*) FROM app.people WHERE email = 'ADA'")).rows
+            assert rows == [[1]]
+    await server.drop(name)
+
+
 ROLE = """
 DO $$ BEGIN CREATE ROLE of_app LOGIN; EXCEPTION WHEN duplicate_object THEN NULL; END $$;
 GRANT USAGE ON SCHEMA app TO of_app;

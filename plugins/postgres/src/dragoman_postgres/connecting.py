@@ -104,7 +104,7 @@ class Connector:
         # This setting, among others, decides whether a host is a writer, so it must not be ours there.
         self._told_later = self.options.target_session_attrs in ("read-write", "read-only")
         self._may_bound = True
-        self._path = path or SearchPath.of(database)
+        self.path = path or SearchPath.of(database)
         self.pooled = self.options.pgbouncer
         """Whether a pooler between us and the server shares sessions among transactions. None: not known yet."""
 
@@ -127,9 +127,16 @@ class Connector:
             "xmlbinary": "base64",
             "xmloption": "content",
             **READ_ONLY,
-            **({"search_path": self._path.text} if self._path.text else {}),
+            **({"search_path": self.path.text} if self.path.text else {}),
             **({"work_mem": self.options.work_mem} if self.options.work_mem else {}),
         }
+
+    def is_former(self, connection: Connection) -> bool:
+        """Return whether a newer connection reached another cluster, or looks names up by another path.
+
+        What is judged by the one must not run on the other.
+        """
+        return connection.cluster != self.cluster.now or connection.path != self.path.text
 
     @property
     def prelude(self) -> list[str]:
@@ -173,7 +180,8 @@ class Connector:
     async def _set_up(self, connection: Connection) -> None:
         self.cluster.now = connection.cluster = await _identify(connection, pooled=bool(self.pooled))
         self._may_end_transactions = connection.get_server_version() >= (17,)
-        await self._path.learn(connection, self._database.name)
+        await self.path.learn(connection, self._database.name)
+        connection.path = self.path.text
         if not self.pooled:
             if commands := [f"SET {name} = {value}" for name, value in self._later_settings().items()]:
                 await connection.execute("; ".join(commands))
@@ -183,7 +191,7 @@ class Connector:
     def _later_settings(self) -> dict[str, str]:
         """Return the settings of a session that are known, or that the server knows, only once it is connected."""
         return {
-            **({"search_path": self._path.text} if self._path.text else {}),
+            **({"search_path": self.path.text} if self.path.text else {}),
             **(READ_ONLY if self._told_later else {}),
             **(WHOLE_TRANSACTION if self._times and self._may_end_transactions else {}),
         }

@@ -304,10 +304,12 @@ def _split(opened: tuple[Any, Opening]) -> tuple[Any, Any]:
 class Connection(_Connection):
     """A connection of the driver, which creates it as its `connection_class`, with a `Loop`.
 
-    `cluster`: the identifier of the cluster that it reached. None: it is not known.
+    `cluster`: the identifier of the cluster that it reached. None: it is not known. `path`: the search path that it was
+    given.
     """
 
     cluster: str | None = None
+    path: str | None = None
 
     def __init__(self, protocol: Any, transport: Any, loop: Loop, *rest: Any) -> None:
         super().__init__(protocol, transport, loop.loop, *rest)

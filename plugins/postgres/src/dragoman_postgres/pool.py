@@ -117,6 +117,12 @@ class Connections(Manager[Session]):
             with translate_errors(self._name):
                 yield session.connection
 
+    async def renew_path(self) -> None:
+        """Have sessions find the operators of extensions that were made or moved. Raises `ConnectionFailed`."""
+        if self.connector.path.configured is not None:
+            async with self.borrow() as connection:
+                await self.connector.path.renew(connection, self._name)
+
     def lend(
         self,
         seconds: float,
@@ -152,12 +158,9 @@ class Connections(Manager[Session]):
         return Session(connection, self._make_types(), enough=max(MOST_WORK, WORTH * (time.monotonic() - begun)))
 
     def is_usable(self, resource: Session) -> bool:
-        """Return whether the connection is usable, as far as we know.
-
-        It is not if a newer one reached another cluster: what is judged by the one must not run on the other.
-        """
+        """Return whether the connection is usable, as far as we know."""
         is_worn = resource.worked > resource.enough
-        is_former = resource.connection.cluster != self.connector.cluster.now
+        is_former = self.connector.is_former(resource.connection)
         return not (is_worn or is_former or resource.spent or resource.connection.is_closed())
 
     async def clean(self, resource: Session) -> bool:

@@ -84,7 +84,8 @@ def fingerprint(cluster: str | None) -> str:
     """
     server = STARTED if cluster is None else f"CASE WHEN pg_is_in_recovery() THEN '{cluster}'::text ELSE {STARTED} END"
     marks = ", ".join(_mark(*each) for each in _MARKED)
-    return f"SELECT md5(pg_catalog.concat_ws(','::text, {_SCHEMAS_MARK}, {marks}, current_user::text, {server}))"
+    session = "current_user::text, current_schemas(false)::text"
+    return f"SELECT md5(pg_catalog.concat_ws(','::text, {_SCHEMAS_MARK}, {marks}, {session}, {server}))"
 
 
 NAMES = f"""

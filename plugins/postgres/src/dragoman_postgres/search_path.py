@@ -36,25 +36,25 @@ ORDER BY n.nspname
 _MISREAD = """
 WITH RECURSIVE searched AS (
   SELECT oid FROM pg_namespace WHERE nspname = 'pg_catalog' OR nspname = ANY ($1) AND has_schema_privilege(oid, 'USAGE')
-), part AS (
-  SELECT typbasetype AS oid, oid AS whole FROM pg_type UNION ALL SELECT typelem, oid FROM pg_type
-  UNION ALL SELECT rngsubtype, rngtypid FROM pg_range
-  UNION ALL SELECT a.atttypid, c.reltype FROM pg_attribute AS a JOIN pg_class AS c ON c.oid = a.attrelid
 ), misread AS (
-  SELECT t.oid, t.typname FROM pg_type AS t WHERE t.typnamespace <> 'pg_catalog'::regnamespace AND EXISTS (
-      SELECT FROM pg_operator AS o WHERE o.oprleft = t.oid AND o.oprnamespace NOT IN (SELECT oid FROM searched))
-    AND EXISTS (
-      SELECT FROM pg_cast AS k WHERE k.castsource = t.oid AND k.castcontext = 'i' AND k.castmethod = 'b')
-  UNION SELECT p.whole, m.typname FROM part AS p JOIN misread AS m ON m.oid = p.oid)
+  SELECT t.oid, t.typname FROM pg_cast AS k JOIN pg_type AS t ON t.oid = k.castsource
+  WHERE k.castcontext = 'i' AND k.castmethod = 'b' AND t.typnamespace <> 'pg_catalog'::regnamespace AND EXISTS (
+    SELECT FROM pg_operator AS o WHERE o.oprleft = t.oid AND o.oprnamespace NOT IN (SELECT oid FROM searched))
+  UNION SELECT coalesce(c.reltype, d.objid), m.typname FROM misread AS m
+    JOIN pg_depend AS d ON d.refclassid = 'pg_type'::regclass AND d.refobjid = m.oid
+    LEFT JOIN pg_class AS c ON d.classid = 'pg_class'::regclass AND c.oid = d.objid
+  WHERE d.classid IN ('pg_type'::regclass, 'pg_class'::regclass))
 SELECT format('%I.%I.%I', n.nspname, c.relname, a.attname) AS place, m.typname::text AS type
-FROM pg_attribute AS a JOIN misread AS m ON m.oid = a.atttypid JOIN pg_class AS c ON c.oid = a.attrelid
-JOIN pg_namespace AS n ON n.oid = c.relnamespace
+FROM misread AS m JOIN pg_depend AS d ON d.refclassid = 'pg_type'::regclass AND d.refobjid = m.oid
+JOIN pg_class AS c ON d.classid = 'pg_class'::regclass AND c.oid = d.objid
+JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum = d.objsubid JOIN pg_namespace AS n ON n.oid = c.relnamespace
 WHERE ($2::text[] IS NULL OR n.nspname = ANY ($2)) AND has_schema_privilege(n.oid, 'USAGE')
   AND c.relkind IN ('r', 'p', 'v', 'm', 'f') AND a.attnum > 0 ORDER BY 1 LIMIT 1
 """
 """A column of some schemas, or of all, that is taken for one of another type, as its own operators are not found.
 
-The server casts its type implicitly to the type that has its form: `citext` to `text`.
+The server casts its type implicitly to the type that has its form: `citext` to `text`. What has values of a type
+depends on it, and `pg_depend` has an index for that: databases of many tables are asked every few seconds.
 """
 
 
@@ -63,12 +63,13 @@ class SearchPath:
     """The search path of all sessions of a database: those that judge names and those that run statements.
 
     `configured`: the schemas of the configuration; None: there are none. `shown`: those that are not hidden; None: all.
-    `text`: these and the schemas of extensions, or else the role's own path, as it was at the first connection to
-    `cluster`. None: it is not known yet.
+    `found`: these and the schemas of extensions. `text`: the same, or else the role's own path, as it was at the first
+    connection to `cluster`. None: it is not known yet.
     """
 
     configured: tuple[str, ...] | None
     shown: tuple[str, ...] | None = None
+    found: tuple[str, ...] = ()
     text: str | None = None
     cluster: str | None = None
 
@@ -88,26 +89,39 @@ class SearchPath:
         if self._is_of(connection):
             return
         async with one_process(connection):
-            path = await self._find(connection, database)
+            found = await self._find(connection, database, self.configured) if self.configured else ()
+            path = _write(found) if found else str(await connection.fetchval(_ROLE_S_PATH))
         if not self._is_of(connection):  # the first one of several connections decides
-            self.text, self.cluster = order_path(path), connection.cluster
+            self.found, self.text, self.cluster = found, order_path(path), connection.cluster
+
+    async def renew(self, connection: Connection, database: str) -> None:
+        """Find the schemas of extensions again if a column compares as another type by now. Raises `ConnectionFailed`.
+
+        `connection`: inside a transaction.
+        """
+        await connection.execute(_SAFELY)
+        if self.configured and await connection.fetchrow(_MISREAD, self.found, self.shown):
+            self.found = await self._find(connection, database, self.configured)
+            self.text = order_path(_write(self.found))
 
     def _is_of(self, connection: Connection) -> bool:
         return self.text is not None and self.cluster == connection.cluster
 
-    async def _find(self, connection: Connection, database: str) -> str:
-        """Return the configured schemas and those of extensions that hide nothing, or else the role's path."""
-        if self.configured is None:
-            return str(await connection.fetchval(_ROLE_S_PATH))
+    async def _find(self, connection: Connection, database: str, configured: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the configured schemas, and those of extensions that hide nothing."""
         await connection.execute(_SAFELY)
-        rows = [row for row in await connection.fetch(_EXTENSIONS) if row["schema"] not in self.configured]
-        found = [row["schema"] for row in rows if row["alone"] or self.shown is None]
-        if left_out := [row["schema"] for row in rows if row["schema"] not in found]:
+        rows = [row for row in await connection.fetch(_EXTENSIONS) if row["schema"] not in configured]
+        added = [row["schema"] for row in rows if row["alone"] or self.shown is None]
+        if left_out := [row["schema"] for row in rows if row["schema"] not in added]:
             _tell_left_out(database, ", ".join(left_out))
-        path = (*self.configured, *found)
+        path = (*configured, *added)
         if misread := await connection.fetchrow(_MISREAD, path, self.shown):
             raise _is_misread(database, **misread)
-        return ", ".join(map(quote, path))
+        return path
+
+
+def _write(path: tuple[str, ...]) -> str:
+    return ", ".join(map(quote, path))
 
 
 def _tell_left_out(database: str, schemas: str) -> None:

@@ -142,6 +142,7 @@ class Remembered(Validator):
             return known
 
     async def _read(self) -> UserDefined:
+        await self._reader.connections.renew_path()
         harmless = patterns(self._policy["volatile"])
         acting = [_like(pattern) for pattern in patterns(self._policy["transitive"])]
         async with self._reader.connections.borrow() as connection:
