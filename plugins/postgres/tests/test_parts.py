@@ -425,6 +425,35 @@ async def test_a_mask_of_one_row_shows_each_of_them(database, subtests):
                 assert len(answer["rows"]) == 3
 
 
+STRICT = """
+CREATE DOMAIN sales.required AS text NOT NULL CHECK (VALUE <> '');
+CREATE DOMAIN sales.tags AS text[] NOT NULL;
+CREATE TABLE sales.contacts (id int PRIMARY KEY, mail sales.required, tags sales.tags, note numeric(9, 2)[]);
+INSERT INTO sales.contacts VALUES (1, 'a@x.example', '{a}', '{1.50}');
+"""
+
+
+@pytest.mark.parametrize("part", [{}, {"filter": "true"}], ids=["masked", "filtered"])
+async def test_a_column_of_a_domain_that_takes_no_null_can_be_masked_by_null(database, admin, part):
+    await admin.execute(STRICT)
+    grant = Grant(
+        database="db",
+        tables=("sales.contacts",),
+        masks=dict.fromkeys(("mail", "tags", "note"), "null"),
+        key="roles.seller.grants.0",
+        **part,
+    )
+    role = Role(name="seller", groups=frozenset({"sellers"}), grants=(grant,))
+    async with Gateway.open(Configuration(databases={"db": database}, roles={"seller": role})) as gateway:
+        for sql in (
+            "SELECT * FROM sales.contacts",
+            "SELECT id, min(mail), tags, note FROM sales.contacts GROUP BY 1, 3, 4",
+        ):
+            result = await gateway.query(None, sql, principal=SAM)
+            assert result.rows == [[1, None, None, None]]
+            assert [column.type for column in result.columns] == ["integer", "text", "text[]", "numeric[]"]
+
+
 async def test_a_mask_reads_no_relation(database):
     for expression in ("(SELECT ssn FROM sales.people LIMIT 1)", "note || (TABLE sales.members LIMIT 1)"):
         with pytest.raises(ConfigurationError, match="may read only the table's own columns"):

@@ -24,7 +24,8 @@ from dragoman_postgres.spelling import quote
 
 _AS_TEXT = "CAST({column} AS pg_catalog.text)"
 MASKS: Mapping[str, str] = {
-    "null": "CAST(NULL AS {type})",
+    # CASE has the base type of a domain: no domain of NOT NULL takes a CAST.
+    "null": "CASE WHEN false THEN CAST(NULL AS {type}) END",
     "hash": f"pg_catalog.encode(pg_catalog.sha256(pg_catalog.convert_to({_AS_TEXT}, 'UTF8')), 'hex')",
     "partial": f"pg_catalog.substr({_AS_TEXT}, 1, 1) OPERATOR(pg_catalog.||) '***'",
     "year": "CAST(pg_catalog.date_trunc('year', {column}) AS {type})",
