@@ -8,6 +8,10 @@ from dragoman.testing.asking import ask, failure_of, value_of
 
 GIVEN = [
     ("$1::smallint", -5, -5),
+    ('$1::"char"', "r", "r"),
+    ('$1::"char" = \'\'::"char"', "", True),
+    ("(SELECT count(*) FROM pg_class WHERE relname = 'pg_class' AND relkind = $1)", "r", 1),
+    ("(SELECT relkind = ANY ($1) FROM pg_class WHERE relname = 'pg_class')", ["r", "v"], True),
     ("$1::integer", 7.0, 7),
     ("$1::bigint", "9007199254740993", "9007199254740993"),
     ("$1::bigint", 9007199254740993, "9007199254740993"),
@@ -72,6 +76,10 @@ REFUSED = [
     ("$1::int[]", "{1", "array"),
     ("$1::int[]", [1, "x"], "integer"),
     ("$1::int4range", "[1,2)", "int4range"),
+    ("$1::oidvector", "1 2", "oidvector"),
+    ("$1::int2vector[]", ["1 2"], "int2vector"),
+    ('$1::"char"', "rs", "ASCII"),
+    ('$1::"char"', "é", "ASCII"),
     ("$1::date", "nonsense", "date"),
     ("$1::numeric", "1.2.3", "numeric"),
     ("$1::uuid", "xyz", "uuid"),

@@ -16,12 +16,12 @@ from dragoman import ParameterError
 from dragoman_postgres.literals import split_array
 from dragoman_postgres.pool import Session
 from dragoman_postgres.searches import LONGEST_PARAMETER
-from dragoman_postgres.types import Types
+from dragoman_postgres.types import VECTORS, Types
 
 Encode = Callable[[Any], Any]
 _INTEGERS = {20: 64, 21: 16, 23: 32, 26: 32}
 _FLOATS = frozenset({700, 701})
-_TEXTS = frozenset({18, 19, 25, 705, 1042, 1043})
+_TEXTS = frozenset({19, 25, 705, 1042, 1043})
 _JSONS = frozenset({114, 3802})
 _SEARCHES = frozenset({3615, 3645})
 _SEARCHING = re.compile(r"tsquery|@@|ts_match|ts_rewrite|normalize", re.IGNORECASE)
@@ -41,7 +41,7 @@ def encoder(types: Types, oid: int) -> Encode:
     if known.form == "array":
         return _array(encoder(types, known.of[0]), known.delimiter)
     # A raster's text may name a file: the gate judges it in the statement.
-    if known.form in ("composite", "range") or known.internal[1] == "raster":
+    if known.form in ("composite", "range") or known.internal[1] == "raster" or oid in VECTORS:
         return _refuse
     if oid in _INTEGERS:
         return _integer(_INTEGERS[oid], unsigned=oid == 26)
@@ -58,7 +58,7 @@ def _unknown(types: Types, oid: int) -> set[int]:
     known = types[oid]
     if known.form == "array":
         return _unknown(types, known.of[0])
-    direct = oid in _INTEGERS or oid in _FLOATS or oid in _TEXTS or oid in _OTHERS
+    direct = any(oid in each for each in (_INTEGERS, _FLOATS, _TEXTS, _OTHERS, VECTORS))
     return set() if direct or known.form != "scalar" or oid > _LAST_BUILTIN else {oid}
 
 
@@ -211,7 +211,15 @@ def _binary(value: Any) -> bytes:
     raise Misfit(f"it must be base64, or \\x and hexadecimal digits, not {_kind(value)}")
 
 
-_OTHERS: dict[int, Encode] = {16: _boolean, 17: _binary}
+def _char(value: Any) -> bytes:
+    """Return the one byte of a "char", which the driver takes for binary. An empty text is zero, as in the server."""
+    encoded = _text(value).encode() or b"\0"
+    if len(encoded) > 1:
+        raise Misfit("it must be one character of ASCII")
+    return encoded
+
+
+_OTHERS: dict[int, Encode] = {16: _boolean, 17: _binary, 18: _char}
 
 
 def _text(value: Any) -> str:

@@ -62,7 +62,7 @@ _ANONYMOUS = {
     for oid, send in ((RECORD, "record_send"), (RECORDS, "array_send"))
 }
 # int2vector, oidvector: the driver treats them as arrays of numbers, the server writes them as texts.
-_VECTORS = (22, 30)
+VECTORS = (22, 30)
 
 # By OID: pg_type.dat never changes one. The catalog names any other type, which arrives as the server's text.
 SCALARS: Mapping[int, Scalar] = {
@@ -88,7 +88,7 @@ SCALARS: Mapping[int, Scalar] = {
     1043: Scalar(TEXT, AS_IT_IS, fixed=False),
     3802: Scalar(JSONB, fixed=False),
     # and numeric, bit, varbit, path, polygon, tsvector, tsquery
-    **dict.fromkeys((*_VECTORS, 1700, 1560, 1562, 602, 604, 3614, 3615), _LONG),
+    **dict.fromkeys((*VECTORS, 1700, 1560, 1562, 602, 604, 3614, 3615), _LONG),
     **dict.fromkeys(
         # regs, xid, cid, tid, circle, point, line, lseg, box, cidr, macaddr8, money, macaddr, date, time, timestamp,
         # timestamptz, interval, timetz, uuid, pg_lsn, xid8
@@ -102,7 +102,7 @@ SCALARS: Mapping[int, Scalar] = {
 }
 
 # Types that every driver decodes by itself: booleans, numbers, texts, bytes, JSON.
-_KNOWN_TO_DRIVER = frozenset({16, 17, 18, 19, 20, 21, 23, 25, 26, 114, 142, 700, 701, 1042, 1043, 3802, *_VECTORS})
+_KNOWN_TO_DRIVER = frozenset({16, 17, 18, 19, 20, 21, 23, 25, 26, 114, 142, 700, 701, 1042, 1043, 3802, *VECTORS})
 
 Form = Literal["scalar", "array", "composite", "domain", "enum", "range"]
 
