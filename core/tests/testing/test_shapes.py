@@ -71,7 +71,7 @@ def kit(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch):
     info = pytester.path / "dragoman_small-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: dragoman-small\nVersion: 1.0\n")
-    lines = [f"{name} = small:{name}" for name in SHAPES]
+    lines = [f"{name} = small:{name}" for name in (*SHAPES, "lettered")]
     (info / "entry_points.txt").write_text("\n".join(["[dragoman.dialects]", *lines]))
     monkeypatch.setenv("PYTHONPATH", f"{pytester.path}:{HERE}")
 
@@ -102,3 +102,23 @@ def test_what_a_shape_needs_is_said_when_it_is_missing(name: str, case: str, sai
     result = kit(name, "-k", case)
     assert result.ret == 1
     assert said in result.stdout.str()
+
+
+def test_a_statement_that_alter_cannot_run_is_named(kit, monkeypatch: pytest.MonkeyPatch):
+    body = """
+    async def alter(self, database, statement):
+        raise ValueError("no such schema")
+"""
+    monkeypatch.setitem(OVERRIDES, "unenforced", body)
+    result = kit("unenforced", "-k", "a_table_created_later_is_told")
+    said = "`alter` could not run 'CREATE TABLE kit_later (id INTEGER)' (ValueError: no such schema)"
+    assert said in result.stdout.str()
+
+
+def test_an_engine_may_write_a_t_between_date_and_time(kit, monkeypatch: pytest.MonkeyPatch):
+    body = """
+    literals = Shape.literals | {"timestamp_of_nanoseconds": small.MOMENT}
+"""
+    monkeypatch.setitem(OVERRIDES, "lettered", body)
+    result = kit("lettered", "-k", "all_that_the_engine_has and timestamp_of_nanoseconds")
+    assert result.ret == 0, result.stdout.str()

@@ -127,6 +127,18 @@ class Suite:
             "that it changes with the schema."
         )
 
+    async def _change(self, database: Database, statement: str) -> Database:
+        """Call `alter`, and say so if it fails."""
+        try:
+            return await self.alter(database, statement)
+        except AssertionError:
+            raise
+        except Exception as error:  # the driver's own, of any class
+            raise AssertionError(
+                f"`alter` could not run {statement!r} ({type(error).__name__}: {error}). Write it there as the engine"
+                " does. If the engine has no such schemas or views, let `alter` raise for CREATE SCHEMA or CREATE VIEW."
+            ) from error
+
     @classmethod
     def _types(cls) -> Mapping[str, str]:
         """Return the types of the sample's columns as this engine writes them."""

@@ -130,12 +130,12 @@ class CatalogCases(Suite):
             return
         await inspect(opened)  # an inspector that keeps its catalog keeps it from here on
         integer = self._types()["integer"]
-        where = await self.alter(opened.config, f"CREATE TABLE {sample.LATER} (id {integer})")
+        where = await self._change(opened.config, f"CREATE TABLE {sample.LATER} (id {integer})")
         try:
             async with opened_again(opened, where) as changed:
                 told = await inspect(changed)
         finally:
-            await self.alter(where, f"DROP TABLE {sample.LATER}")
+            await self._change(where, f"DROP TABLE {sample.LATER}")
         assert sample.LATER in told, (
             f"The table {sample.LATER} was created, and inspector.tables() did not report it: ask the database at every"
             " call. The core keeps catalogs, so the inspector need not."
@@ -148,12 +148,12 @@ class CatalogCases(Suite):
         query, where = f"SELECT id FROM {sample.LATER_VIEW} ORDER BY id", opened.config
         for condition, wanted in (("id = 1", [[1]]), ("id > 1", [[2], [3]])):
             view = f"CREATE VIEW {sample.LATER_VIEW} AS SELECT id FROM {sample.GENRE} WHERE {condition}"
-            where = await self.alter(where, view)
+            where = await self._change(where, view)
             try:
                 async with opened_again(opened, where) as changed:
                     _, rows = await run(changed, query)
             finally:
-                where = await self.alter(where, f"DROP VIEW {sample.LATER_VIEW}")
+                where = await self._change(where, f"DROP VIEW {sample.LATER_VIEW}")
             assert rows == wanted, (
                 f"{rows} came where {wanted} is there now: keep no answers, and end every transaction, so that the next"
                 " statement sees what is there."
@@ -370,14 +370,14 @@ class CatalogCases(Suite):
         integer, where = self._types()["integer"], opened.config
         key = f"FOREIGN KEY (id) REFERENCES {sample.GENRE} (id) ON DELETE CASCADE"
         try:
-            where = await self.alter(where, f"CREATE TABLE {sample.LATER} (id {integer}, {key})")
+            where = await self._change(where, f"CREATE TABLE {sample.LATER} (id {integer}, {key})")
         except Exception:
             return  # an engine whose keys do nothing, or without keys
         try:
             async with opened_again(opened, where) as changed:
                 keys = (await inspect(changed, [sample.LATER]))[sample.LATER].foreign_keys
         finally:
-            await self.alter(where, f"DROP TABLE {sample.LATER}")
+            await self._change(where, f"DROP TABLE {sample.LATER}")
         assert len(keys) == 1, f"A table with one foreign key is reported with {len(keys)}."
         told = keys[0]
         assert (told.on_delete, told.on_update) in {("CASCADE", each) for each in (None, "NO ACTION", "RESTRICT")}, (
@@ -548,17 +548,17 @@ class CatalogCases(Suite):
         if Capability.INDEXES not in dialect.capabilities or await opened.inspector.fingerprint() is None:
             return  # without indexes, or without a way to change the schema
         types = self._types()
-        where = await self.alter(
+        where = await self._change(
             opened.config, f"CREATE TABLE {sample.LATER} (id {types['integer']}, note {types['text']})"
         )
         try:
-            where = await self.alter(where, f"CREATE INDEX {sample.LATER}_parts ON {sample.LATER} (LOWER(note), id)")
+            where = await self._change(where, f"CREATE INDEX {sample.LATER}_parts ON {sample.LATER} (LOWER(note), id)")
             async with opened_again(opened, where) as changed:
                 indexes = (await inspect(changed, [sample.LATER]))[sample.LATER].indexes
         except Exception:
             return  # an engine whose indexes have no expressions
         finally:
-            await self.alter(where, f"DROP TABLE {sample.LATER}")
+            await self._change(where, f"DROP TABLE {sample.LATER}")
         told = [[part.lower() for part in index.parts] for index in indexes]
         assert any(len(parts) == 2 and "note" in parts[0] and parts[1] == "id" for parts in told), (
             f"The index on LOWER(note), id was reported as {told}: an expression is a part too, "
@@ -610,7 +610,7 @@ class CatalogCases(Suite):
             return
         types, created = self._types(), set[str | None]()
         for change in sample.changes(types["integer"], types["text"], self.engine_lacks):
-            where = await self.alter(where, change)
+            where = await self._change(where, change)
             async with opened_again(opened, where) as changed:
                 after = await changed.inspector.fingerprint()
             creates = change.startswith("CREATE")

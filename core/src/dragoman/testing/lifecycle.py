@@ -186,7 +186,7 @@ class LifecycleCases(Suite):
         shutil.copy(file, tmp_path / file.name)
         copy = dataclasses.replace(database, name="copy", folder=tmp_path)
         view = f"CREATE VIEW {sample.LATER_VIEW} AS SELECT id FROM {sample.GENRE}"
-        copy = dataclasses.replace(await self.alter(copy, view), name="copy")
+        copy = dataclasses.replace(await self._change(copy, view), name="copy")
         async with Gateway.open([database, copy]) as gateway:
             for each in (database, copy, database):
                 told = await _ask(gateway, each, f"SELECT id FROM {sample.LATER_VIEW}")

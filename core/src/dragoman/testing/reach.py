@@ -280,10 +280,13 @@ class ReachCases(Suite):
             told = dialect.fold(one) == dialect.fold(other)
             if _is_near(one, other) and await _is_one(opened, one.join(quotes), other.join(quotes)) != told:
                 wrong.append((one, other))
+        ascii_too = any((one + other).isascii() for one, other in wrong)
+        remedy = (
+            "`folding` to what the engine does" if ascii_too else "`ascii_folding` if only ASCII letters are folded"
+        )
         assert not wrong, (
             "Dialect.fold and the engine disagree about which names are equal, as in "
-            f"{wrong[:3]}: what a role denies under one name would be visible under another. Set "
-            "`ascii_folding` if letters beyond ASCII are not folded."
+            f"{wrong[:3]}: what a role denies under one name would be visible under another. Set {remedy}."
         )
 
     @recommended

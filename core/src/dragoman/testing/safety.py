@@ -194,19 +194,19 @@ class SafetyCases(Suite):
         where = await self._with_a_function(database) if self._alters else None
         if where is None:
             return
-        where = await self.alter(where, f"CREATE VIEW {sample.COUNTED} AS SELECT {sample.COUNT}() AS n")
+        where = await self._change(where, f"CREATE VIEW {sample.COUNTED} AS SELECT {sample.COUNT}() AS n")
         try:
             async with Gateway.open([where]) as gateway:
                 await _expect_no_call(gateway)
         finally:
-            where = await self.alter(where, f"DROP VIEW {sample.COUNTED}")
-            await self.alter(where, f"DROP FUNCTION {sample.COUNT}")
+            where = await self._change(where, f"DROP VIEW {sample.COUNTED}")
+            await self._change(where, f"DROP FUNCTION {sample.COUNT}")
 
     async def _with_a_function(self, database: Database) -> Database | None:
         """Define a function as the engine writes it; return None if none of the ways is the engine's."""
         for statement in sample.FUNCTIONS:
             with contextlib.suppress(Exception):  # the driver's own, of any class
-                return await self.alter(database, statement)
+                return await self._change(database, statement)
         return None
 
     @required(Capability.PARAMETERS)

@@ -60,10 +60,10 @@ class SchemaCases(Suite):
     async def _takes_a_table(self, opened: OpenDatabase, schema: Schema) -> bool:
         table = opened.dialect.qualify(Relation(FAR, schema.name, schema.catalog))
         try:
-            made = await self.alter(opened.config, f"CREATE TABLE {table} (id {self._types()['integer']})")
+            made = await self._change(opened.config, f"CREATE TABLE {table} (id {self._types()['integer']})")
         except Exception:
             return False
-        await self.alter(made, f"DROP TABLE {table}")
+        await self._change(made, f"DROP TABLE {table}")
         return True
 
     @required
@@ -155,13 +155,13 @@ class SchemaCases(Suite):
                 return
             integer = self._types()["integer"]
             for name in NAMESAKES:
-                where = await self.alter(where, f"CREATE TABLE {ASIDE}.{name} (kit_open {integer})")
+                where = await self._change(where, f"CREATE TABLE {ASIDE}.{name} (kit_open {integer})")
             try:
                 async with opened_again(opened, where) as changed:
                     after = await _facts(changed)
             finally:
                 for name in NAMESAKES:
-                    where = await self.alter(where, f"DROP TABLE {ASIDE}.{name}")
+                    where = await self._change(where, f"DROP TABLE {ASIDE}.{name}")
         mixed = [name for name in NAMESAKES if after.get((ASIDE, name)) != ("table", ["kit_open"], (), (), None, None)]
         mixed += [name for schema, name in before if after.get((schema, name)) != before[schema, name]]
         assert not mixed, (
@@ -174,13 +174,15 @@ class SchemaCases(Suite):
         async with self._aside(opened) as (where, _):
             if where is None:
                 return
-            made = await self.alter(where, f"CREATE TABLE {ASIDE}.{sample.TRACK} (kit_open {self._types()['integer']})")
+            made = await self._change(
+                where, f"CREATE TABLE {ASIDE}.{sample.TRACK} (kit_open {self._types()['integer']})"
+            )
             try:
                 async with Gateway.open([replace(made, schemas=(ASIDE,))]) as gateway:
                     full = await _columns(gateway, f"{ASIDE}.{sample.TRACK}")
                     alone = await _columns(gateway, sample.TRACK)
             finally:
-                await self.alter(made, f"DROP TABLE {ASIDE}.{sample.TRACK}")
+                await self._change(made, f"DROP TABLE {ASIDE}.{sample.TRACK}")
         assert full == ["kit_open"], (
             f"With schemas = [{ASIDE!r}], {ASIDE}.{sample.TRACK} has the columns {full}: is it looked up elsewhere?"
         )
@@ -195,7 +197,9 @@ class SchemaCases(Suite):
             if where is None:
                 return
             home = (await inspect(opened))[sample.TRACK].relation.schema or ASIDE
-            made = await self.alter(where, f"CREATE TABLE {ASIDE}.{sample.TRACK} (kit_open {self._types()['integer']})")
+            made = await self._change(
+                where, f"CREATE TABLE {ASIDE}.{sample.TRACK} (kit_open {self._types()['integer']})"
+            )
             wrong: list[str] = []
             try:
                 for turn, schemas in enumerate(((), (ASIDE,), (ASIDE, home))):
@@ -203,7 +207,7 @@ class SchemaCases(Suite):
                         told = [await _judged_otherwise(gateway, sql) for sql in _queries(dialect, home, turn)]
                         wrong += [f"{each}, with schemas = {list(schemas)}" for each in told if each]
             finally:
-                await self.alter(made, f"DROP TABLE {ASIDE}.{sample.TRACK}")
+                await self._change(made, f"DROP TABLE {ASIDE}.{sample.TRACK}")
         assert not wrong, f"The engine reads another table than the one that was judged: {wrong[:3]}"
 
     @required
@@ -229,23 +233,23 @@ class SchemaCases(Suite):
             yield None, None
             return
         try:
-            made = await self.alter(opened.config, f"CREATE SCHEMA {ASIDE}")
+            made = await self._change(opened.config, f"CREATE SCHEMA {ASIDE}")
         except Exception:
             yield None, None
             return
         try:
-            made = await self.alter(made, f"CREATE TABLE {ASIDE}.{FAR} (id {self._types()['integer']})")
+            made = await self._change(made, f"CREATE TABLE {ASIDE}.{FAR} (id {self._types()['integer']})")
             comment = None
             if comments:
                 try:
-                    made = await self.alter(made, f"COMMENT ON SCHEMA {ASIDE} IS '{sample.TRACK_COMMENT}'")
+                    made = await self._change(made, f"COMMENT ON SCHEMA {ASIDE} IS '{sample.TRACK_COMMENT}'")
                     comment = sample.TRACK_COMMENT
                 except Exception:
                     comment = None  # an engine whose schemas have no comments
             yield made, comment
         finally:
-            made = await self.alter(made, f"DROP TABLE {ASIDE}.{FAR}")
-            await self.alter(made, f"DROP SCHEMA {ASIDE}")
+            made = await self._change(made, f"DROP TABLE {ASIDE}.{FAR}")
+            await self._change(made, f"DROP SCHEMA {ASIDE}")
 
 
 async def _empty_schemas(opened: OpenDatabase) -> list[Schema]:
