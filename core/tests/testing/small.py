@@ -60,7 +60,14 @@ FAILURES = (
 Sent = tuple[str, Any]
 
 
+MOMENT = "'2024-02-29 13:14:15.123456789'"
+
 # Drivers
+
+
+def with_t(sql: str, values: Sequence[Any]) -> Sent:
+    """SQLite as an engine whose cast of a timestamp writes a T between date and time, as DataFusion's."""
+    return sql.replace(f"CAST({MOMENT} AS VARCHAR(40))", MOMENT.replace(" ", "T")), tuple(values)
 
 
 @dataclass(frozen=True)
@@ -333,4 +340,5 @@ unenforced = Small(
 unlimited = Small("unlimited", Driver(at_names), lambda place: f"@p{place}", sqlglot="oracle")
 folding = Small("folding", Driver(upper), lambda place: f":{place}", folding="upper")
 namespaced = Small("namespaced", Driver(catalogs), lambda place: "?", capabilities=READ_ONLY | {Capability.CATALOGS})
-PLUGINS = {plugin.dialect.name: plugin for plugin in (unenforced, unlimited, folding, namespaced)}
+lettered = Small("lettered", Driver(with_t), lambda place: "?")
+PLUGINS = {plugin.dialect.name: plugin for plugin in (unenforced, unlimited, folding, namespaced, lettered)}
