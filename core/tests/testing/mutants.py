@@ -1472,6 +1472,15 @@ class Unconfined(Wrapped):
         return self.inner.open(dataclasses.replace(request, confinement=confinement))
 
 
+@mutant(
+    "a_masked_column_shows_its_mask_alone",
+    says="nothing checks the filter without `Executor.describe`",
+)
+class CannotDescribe(Wrapped):
+    describe = Executor.describe
+    prepare = Executor.prepare
+
+
 @mutant("rows_that_a_filter_leaves_out_are_read_in_no_way[alone]", says="replace every place")
 class ForgetsFilters(Unconfined):
     def leave(self, part):

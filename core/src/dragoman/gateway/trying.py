@@ -11,7 +11,7 @@ from dragoman.catalog import Snapshot
 from dragoman.catalog.granted import FindSources, sources_of
 from dragoman.cooperative import without_blocking
 from dragoman.dialect import Dialect
-from dragoman.errors import ColumnNotFound, DragomanError
+from dragoman.errors import ColumnNotFound, DragomanError, Unsupported
 from dragoman.gateway.confining import UNFIT, Confiner, Prepare, TooLong
 from dragoman.model import ConfinedRelation, Database, Relation, Table
 
@@ -21,6 +21,7 @@ _ONE_ROW = (
     "Leave out aggregates, window functions and functions that return sets; a filter may have them in a subquery."
 )
 _NO_COLUMN = "Give the relations that have no such column a grant of their own."
+_NO_CHECK = "The dialect's plugin needs one of these methods to confine callers. Tell its authors."
 
 
 Found = Mapping[ConfinedRelation, Sequence[str]]
@@ -110,6 +111,8 @@ async def _explain(
 ) -> tuple[str, str]:
     """Return why a part does not compile, and the remedy."""
     why = error.message.removesuffix(".")
+    if type(error) is Unsupported and not await _compiles(_leave_plain(part), confiner, prepare):
+        return f"nothing checks the filter without `Executor.describe` or `Executor.prepare`: {why}", _NO_CHECK
     wrong = None if isinstance(error, TooLong) else await _find_of_rows(part, confiner, prepare)
     if wrong is None:
         # An administrator reads it, who has other ways to see columns than the tools that the error names.
@@ -117,6 +120,11 @@ async def _explain(
         remedy = f"{near} {_NO_COLUMN}".strip() if isinstance(error, ColumnNotFound) else error.suggestion
         return f"the filter or a mask does not match {part.relation}: {why}", remedy
     return f"the {wrong} must be an expression of one row of {part.relation}: {why}", _ONE_ROW
+
+
+def _leave_plain(part: ConfinedRelation) -> ConfinedRelation:
+    """Return a part without filter and masks."""
+    return replace(part, columns=tuple(replace(column, expression=None) for column in part.columns), filter=None)
 
 
 async def _find_of_rows(part: ConfinedRelation, confiner: Confiner, prepare: Prepare) -> str | None:
