@@ -3,8 +3,9 @@
 from random import Random
 
 import pytest
-from dragoman import ParameterError, QueryError
+from dragoman import Gateway, ParameterError, QueryError
 from dragoman.testing.asking import ask, failure_of, value_of
+from dragoman.tools import Toolbox
 
 GIVEN = [
     ("$1::smallint", -5, -5),
@@ -12,6 +13,12 @@ GIVEN = [
     ('$1::"char" = \'\'::"char"', "", True),
     ("(SELECT count(*) FROM pg_class WHERE relname = 'pg_class' AND relkind = $1)", "r", 1),
     ("(SELECT relkind = ANY ($1) FROM pg_class WHERE relname = 'pg_class')", ["r", "v"], True),
+    ("$1::int4range", "[1,5]", "[1,6)"),
+    ("$1::int4range", None, None),
+    ("$1::tstzrange", "[2020-01-01 00:00+00,)", '["2020-01-01 00:00:00+00",)'),
+    ("$1::numrange = numrange(1.5, 2)", "[1.50,2.0)", True),
+    ("$1::int4range[]", ["[1,2)", "empty", None], ["[1,2)", "empty", None]),
+    ("int4range(1, 5) @> $1", "[2,3)", True),
     ("$1::integer", 7.0, 7),
     ("$1::bigint", "9007199254740993", "9007199254740993"),
     ("$1::bigint", 9007199254740993, "9007199254740993"),
@@ -75,7 +82,10 @@ REFUSED = [
     ("$1::int[]", 5, "array"),
     ("$1::int[]", "{1", "array"),
     ("$1::int[]", [1, "x"], "integer"),
-    ("$1::int4range", "[1,2)", "int4range"),
+    ("$1::int4range", "[1", "malformed range"),
+    ("$1::int4range", 5, "malformed range"),
+    ("$1::int4range", [1, 2], "a text"),
+    ("$1::mine", "[1,2)", "mine"),
     ("$1::oidvector", "1 2", "oidvector"),
     ("$1::int2vector[]", ["1 2"], "int2vector"),
     ('$1::"char"', "rs", "ASCII"),
@@ -93,6 +103,7 @@ REFUSED = [
 @pytest.fixture(scope="module", autouse=True)
 async def types(admin):
     await admin.execute(
+        "CREATE TYPE mine AS RANGE (SUBTYPE = integer);"
         "CREATE TYPE feeling AS ENUM ('sad', 'glad'); CREATE DOMAIN even AS integer CHECK (VALUE % 2 = 0)"
     )
 
@@ -146,3 +157,21 @@ async def test_a_parameter_nothing_tells_the_type_of_is_a_clear_error(executor):
     error = await failure_of(executor, "SELECT $1 IS NULL, $2::int", None, 1)
     assert isinstance(error, ParameterError)
     assert "$1" in error.message
+
+
+async def test_a_row_is_found_by_a_range_and_by_what_refers_to_it(server, database_name, admin):
+    await admin.execute(
+        "CREATE TABLE stays (room int, during daterange, guest text, PRIMARY KEY (room, during));"
+        "CREATE TABLE weeks (week int4range PRIMARY KEY, name text);"
+        "CREATE TABLE plans (id int PRIMARY KEY, week int4range REFERENCES weeks);"
+        "INSERT INTO stays VALUES (1, '[2026-01-01,2026-01-05)', 'Ada'), (1, '[2026-01-05,2026-01-09)', 'Bob');"
+        "INSERT INTO weeks VALUES ('[1,2)', 'first'); INSERT INTO plans VALUES (1, '[1,2)')"
+    )
+    async with Gateway.open([server.configure(database_name, name="db")]) as gateway:
+        toolbox = Toolbox(gateway, profile="full")
+        for arguments, wanted in (
+            ({"table_name": "stays", "key": {"room": 1, "during": "[2026-01-05,2026-01-08]"}}, "Bob"),
+            ({"table_name": "weeks", "key": "[1,2)"}, "first"),
+            ({"table_name": "plans", "key": 1}, "first"),
+        ):
+            assert wanted in (await toolbox.call("get_row", arguments)).text

@@ -301,6 +301,10 @@ def _split(opened: tuple[Any, Opening]) -> tuple[Any, Any]:
     return opened[1].transport, opened[1].driver
 
 
+_RANGES = (b"r", b"m")
+"""Ranges and multiranges, as pg_type has them."""
+
+
 class Connection(_Connection):
     """A connection of the driver, which creates it as its `connection_class`, with a `Loop`.
 
@@ -359,6 +363,16 @@ class Connection(_Connection):
         own: Any = self
         closing, own._stmts_to_close = own._stmts_to_close, set()
         self.send_with_next(Batch.closing([statement.name for statement in closing]))
+
+    async def set_type_codec(self, typename: str, *, schema: str = "public", **codec: Any) -> None:
+        """Set how values are sent and read, also of ranges. The driver refuses those, but can send their texts."""
+        known = await self._introspect_type(typename, schema)
+        if known["kind"] not in _RANGES:
+            return await super().set_type_codec(typename, schema=schema, **codec)
+        own: Any = self
+        how = codec["encoder"], codec["decoder"], codec["format"]
+        own._protocol.get_settings().add_python_codec(known["oid"], typename, schema, [], "scalar", *how)
+        own._drop_local_statement_cache()
 
     async def _introspect_types(self, *given: Any) -> Any:
         async with self._apart():

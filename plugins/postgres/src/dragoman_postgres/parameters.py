@@ -40,8 +40,9 @@ def encoder(types: Types, oid: int) -> Encode:
     known = types[oid]
     if known.form == "array":
         return _array(encoder(types, known.of[0]), known.delimiter)
-    # A raster's text may name a file: the gate judges it in the statement.
-    if known.form in ("composite", "range") or known.internal[1] == "raster" or oid in VECTORS:
+    # A raster's text may name a file: the gate judges it in the statement. Users' ranges may consist of rasters.
+    is_own_range = known.form == "range" and oid > _LAST_BUILTIN
+    if known.form == "composite" or is_own_range or known.internal[1] == "raster" or oid in VECTORS:
         return _refuse
     if oid in _INTEGERS:
         return _integer(_INTEGERS[oid], unsigned=oid == 26)
@@ -59,7 +60,7 @@ def _unknown(types: Types, oid: int) -> set[int]:
     if known.form == "array":
         return _unknown(types, known.of[0])
     direct = any(oid in each for each in (_INTEGERS, _FLOATS, _TEXTS, _OTHERS, VECTORS))
-    return set() if direct or known.form != "scalar" or oid > _LAST_BUILTIN else {oid}
+    return set() if direct or known.form not in ("scalar", "range") or oid > _LAST_BUILTIN else {oid}
 
 
 @asynccontextmanager
