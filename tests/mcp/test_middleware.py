@@ -878,6 +878,70 @@ async def test_a_client_that_waits_to_be_told_to_go_on_is_refused_before_its_bod
     assert await other.status() == 200
 
 
+EARLY = {
+    "no token": head(authorization=None),
+    "another host": head(host="evil.example"),
+    "another origin": head(origin="http://evil.example"),
+    "no such path": head().replace(b"/mcp", b"/nothing"),
+    "no such method": head().replace(b"POST", b"PUT"),
+    "an open path": head().replace(b"POST /mcp", b"GET /health"),
+    "too large": head(content_length=str(2**40)),
+    "told to wait": head(authorization=None, expect="100-continue"),
+    "a preflight": head(origin="http://localhost:3000", access_control_request_method="POST").replace(
+        b"POST /", b"OPTIONS /"
+    ),
+}
+
+
+@pytest.mark.parametrize("framing", ["content-length", "transfer-encoding"])
+@pytest.mark.parametrize("early", EARLY)
+async def test_nothing_is_a_request_after_an_answer_that_left_before_the_body(
+    clients: Clients, early: str, framing: str
+) -> None:
+    """A proxy that keeps the rest of the body to itself sends the next caller's request on this connection."""
+    own = head(content_length=str(len(GOOD)))
+    length = b"content-length: %d" % len(own) if framing == "content-length" else b"transfer-encoding: chunked"
+    begun = re.sub(rb"content-length: \d{1,3}\b(?!\d)", length, EARLY[early])
+    client = await clients.connect()
+    await client.send(begun)
+    assert 400 <= await client.status() < 500
+    with suppress(ConnectionError):
+        await client.send(own + GOOD)
+    assert STATUS.findall(await client.rest()) == []
+    await clients.answers()
+
+
+@pytest.mark.parametrize("early", EARLY)
+async def test_a_client_that_sends_its_body_after_the_answer_can_read_the_answer(clients: Clients, early: str) -> None:
+    client = await clients.connect()
+    await client.send(re.sub(rb"content-length: \d{1,3}\b(?!\d)", b"content-length: 500000", EARLY[early]))
+    for _ in range(10):
+        await client.send(bytes(50_000))
+        await asyncio.sleep(0.01)
+    assert 400 <= await client.status() < 500
+    assert await client.rest() == b""
+
+
+async def test_a_refusal_of_a_body_that_has_arrived_keeps_the_connection(clients: Clients) -> None:
+    client = await clients.connect()
+    for _ in range(3):
+        await client.send(ANONYMOUS + BODY)
+        assert await client.status() == 401
+        await client.send(GOOD)
+        assert await client.status() == 200
+
+
+async def test_a_refused_client_that_stays_is_let_go(serve_standin: Any, tls: Any) -> None:
+    folder, context = tls
+    async with serve_standin(TOKEN, folder=folder, **HASTY) as (_, url), Clients(url, context) as clients:
+        client = await clients.connect()
+        await client.send(ANONYMOUS)
+        assert await client.status() == 401
+        await client.send(GOOD)
+        assert await client.rest() == b""
+        await clients.answers()
+
+
 async def test_each_refusal_is_a_line_with_the_peer_and_the_reason_and_no_secret(serve_standin: Any) -> None:
     refused: dict[str, dict[str, str | None]] = {
         "invalid_token": {"authorization": "Bearer hunter2"},

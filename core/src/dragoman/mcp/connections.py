@@ -98,6 +98,7 @@ class Connection(asyncio.Protocol):
         self.caller: Hashable = None
         self.is_served = False
         self._gone = False
+        self._discards = self._lingers = False
         self._departure: Callable[[], None] | None = None
 
     @contextmanager
@@ -138,9 +139,22 @@ class Connection(asyncio.Protocol):
             departure()
 
     def discard_body(self) -> None:
-        """Record that the request's body is refused and not read."""
+        """Record that the rest of the request's body is refused, and that nothing after it is a request."""
+        self._discards = True
         self._allowance = self._limits.drain_bytes
         self._deadline = self._now() + self._limits.head
+
+    def linger(self) -> bool:
+        """Keep the connection after its last answer for what is left of a refused body. Return whether it is needed.
+
+        The system of a client that still sends to a closed connection loses the answer.
+        """
+        if not self._discards or self._lingers or self._transport is None:
+            return False
+        self._lingers = True
+        if self._transport.can_write_eof():
+            self._transport.write_eof()
+        return True
 
     def drop(self, reason: str) -> None:
         """Close the connection at once. Log the reason, unless it is empty."""
@@ -164,7 +178,8 @@ class Connection(asyncio.Protocol):
         if now > self._read + self._limits.stall:
             return "it does not read its answer"
         if not self._requests and now > self._deadline:
-            return f"it did not complete a request in {self._limits.head:g} seconds" if self._received else ""
+            said = self._received and not self._lingers
+            return f"it did not complete a request in {self._limits.head:g} seconds" if said else ""
         return None
 
     @staticmethod
@@ -207,7 +222,7 @@ class Connection(asyncio.Protocol):
             self.peer = str((transport.get_extra_info("peername") or ["unknown"])[0])
             self._enter()
         if self._accepted:
-            self._inner.connection_made(cast("asyncio.BaseTransport", _Gathered(self._transport)))
+            self._inner.connection_made(cast("asyncio.BaseTransport", _Gathered(self._transport, self.linger)))
         else:
             self._transport.abort()
 
@@ -230,6 +245,8 @@ class Connection(asyncio.Protocol):
         cycle = getattr(self._inner, "cycle", None)
         answered = cycle is None or cycle.response_complete
         if self._is_too_much(data, answered, behind=cycle is not None and not answered and not cycle.more_body):
+            return
+        if self._lingers:
             return
         self._inner.data_received(data)
         if not self._requests and self._transport is not None and self._transport.is_closing():
@@ -292,8 +309,9 @@ class _Gathered:
     A separate write costs the server a system call, and wakes the client for a head without content.
     """
 
-    def __init__(self, transport: asyncio.Transport) -> None:
+    def __init__(self, transport: asyncio.Transport, linger: Callable[[], bool]) -> None:
         self._transport = transport
+        self._linger = linger
         self._held = b""
         self._loop = asyncio.get_running_loop()
 
@@ -312,9 +330,10 @@ class _Gathered:
             self._transport.write(whole)
 
     def close(self) -> None:
-        """Send what is held, then close."""
+        """Send what is held, then close, unless the connection lingers."""
         self._send()
-        self._transport.close()
+        if not self._linger():
+            self._transport.close()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._transport, name)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Collection, Hashable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Protocol
 
 from starlette.datastructures import Headers
@@ -64,7 +64,7 @@ class Peer(Protocol):
         ...
 
     def discard_body(self) -> None:
-        """Record that a body is not read."""
+        """Record that the rest of a body is not read, and nothing that follows it."""
 
 
 class _Anywhere:
@@ -154,6 +154,8 @@ class AccessMiddleware:
         try:
             methods = self._methods_of(scope)
             if origin is not None and _is_preflight(scope):
+                if _announces_body(headers):
+                    raise _too_large(0)
                 await preflight(Headers(scope=scope), methods)(scope, receive, send)
                 return
             _check_method(scope, methods)
@@ -170,7 +172,7 @@ class AccessMiddleware:
             await self._begin(scope)
             await self._app(scope, whole, send)
         except Refused as refused:
-            await self._refuse(refused, scope, receive, send, peer)
+            await self._refuse(refused, scope, None, send, peer)
 
     async def _begin(self, scope: Scope) -> None:
         """Wait until it is this caller's turn to begin a request. A few begin in each turn of the event loop.
@@ -182,14 +184,20 @@ class AccessMiddleware:
         await self._beginnings.wait(caller)
         asyncio.get_running_loop().call_soon(self._beginnings.give_back, caller)
 
-    async def _refuse(self, refused: Refused, scope: Scope, receive: Receive, send: Send, peer: Peer) -> None:
-        if _announces_body(dict(scope["headers"])):
+    async def _refuse(self, refused: Refused, scope: Scope, receive: Receive | None, send: Send, peer: Peer) -> None:
+        """Answer with a refusal. `receive`: None if the body was read.
+
+        A proxy may not send the rest of a body that was refused, and send another caller's request next. So an answer
+        that leaves before the body has arrived is the connection's last one.
+        """
+        last = receive is not None and not await _has_arrived(dict(scope["headers"]), receive)
+        if last:
             peer.discard_body()
         # Every client of the 2025 era requests a stream with GET, so that is not worth a line.
         if refused.status != 405:
             fields = {"status": refused.status, "method": scope["method"][:20], "path": scope["path"][:100]}
             self._log.note(_address(scope), refused.code, **fields)
-        await refused.response()(scope, receive, send)
+        await refused.response(_LAST if last else {})(scope, receive or _nothing, send)
 
     def _methods_of(self, scope: Scope) -> Collection[str]:
         if len(scope["path"]) > 1:
@@ -256,6 +264,22 @@ class AccessMiddleware:
             return message
         finally:
             self._arriving.remove(caller, len(body))
+
+
+async def _has_arrived(headers: _Once, receive: Receive) -> bool:
+    """Return whether the whole body is there. It is not kept, and nobody waits for it or is told to send it."""
+    if not _announces_body(headers):
+        return True
+    with suppress(TimeoutError):
+        async with asyncio.timeout(0):
+            while b"expect" not in headers and (message := await receive())["type"] == "http.request":
+                if not message.get("more_body", False):
+                    return True
+    return False
+
+
+async def _nothing() -> Message:
+    return {"type": "http.disconnect"}
 
 
 def _handing(first: Message, receive: Receive) -> Receive:

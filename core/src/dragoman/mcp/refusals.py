@@ -26,9 +26,9 @@ class Refused(Exception):
         self.reason = reason
         self.headers = headers
 
-    def response(self) -> JSONResponse:
-        """Return the answer to the client."""
-        return JSONResponse({"error": self.code, "message": self.reason}, self.status, dict(self.headers))
+    def response(self, more: Mapping[str, str] = _NO_HEADERS) -> JSONResponse:
+        """Return the answer to the client, with `more` headers."""
+        return JSONResponse({"error": self.code, "message": self.reason}, self.status, {**self.headers, **more})
 
 
 class RefusalLog:
