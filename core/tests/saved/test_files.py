@@ -55,6 +55,7 @@ def test_a_file_without_front_matter_is_named_after_itself():
     [
         ("-- param: since daet\nSELECT 1", 1, "no type daet"),
         ("-- name: x\n-- param: since date = tomorrow\nSELECT 1", 2, "the default of since must be a date"),
+        ("-- param: region text = 'north'\nSELECT 1", 1, "the default of region is in single quotes"),
         ("-- descripton: x\nSELECT 1", 1, "no key descripton"),
         ("-- name: 9lives\nSELECT 1", 1, "cannot be named"),
         ("-- name: a\n-- name: b\nSELECT 1", 2, "given twice"),
@@ -71,6 +72,11 @@ def test_a_wrong_file_is_told_by_line(tmp_path, text, line, words):
     assert list(saved.queries) == ["fine"]
     assert (saved.problems[0].file, saved.problems[0].line) == ("broken.sql", line)
     assert words in str(saved.problems[0])
+
+
+@pytest.mark.parametrize("written", ["null", "NULL", "Null"])
+def test_null_is_a_default_in_any_case(written):
+    assert parse_text(f"-- param: region text = {written}\nSELECT :region", "r").examples() == {"region": None}
 
 
 def test_two_files_of_one_name_are_a_problem(tmp_path):

@@ -165,8 +165,10 @@ def _parameter(value: str, line: int) -> Parameter:
 def _default(parameter: Parameter, written: str | None, line: int) -> Any:
     if written is None:
         return REQUIRED
-    if written == "null":
+    if written.lower() == "null":
         return None
+    if written[0] == "'":
+        raise _Wrong(line, f"the default of {parameter.name} is in single quotes", 'Write "..." around a text.')
     value: Any = _unescape(written[1:-1]) if written[0] == '"' else written
     try:
         return parameter.read(value)
