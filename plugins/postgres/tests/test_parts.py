@@ -347,6 +347,7 @@ async def test_groups_are_an_array(database):
         ("lower(tenant, 1) = 'a'", "lower"),
         ("tenant + 1 > 0", "operator"),
         ("tenant = ", "syntax error"),
+        ("num_nulls($user) = 0", "could not determine data type"),
     ],
 )
 async def test_a_filter_that_does_not_hold_stops_the_start(database, rows, told):

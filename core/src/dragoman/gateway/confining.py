@@ -45,7 +45,9 @@ _GUARD = "Guard divisions, casts and function arguments, for instance with NULLI
 REMEMBERED = 512
 """The number of statements whose confined form is kept for a set of roles. The least recently used is dropped first."""
 UNFIT = (InvalidSql, NotFound, QueryError, Refused, Unsupported)
-"""Errors of a database for a filter or a mask that it cannot compile."""
+"""Errors of a database for a statement with a filter or a mask that it cannot compile."""
+UNCOMPILED = (*UNFIT, ParameterError)
+"""The same of a trial, where every value is one of the filter or mask."""
 _log = logging.getLogger(__name__)
 
 
@@ -247,7 +249,7 @@ class Confiner:
             return
         try:
             await self._compile(await self.trial(as_conditions(part)))
-        except UNFIT as error:
+        except UNCOMPILED as error:
             raise _close([part], error) from None
         self._compiled.add(part)
 

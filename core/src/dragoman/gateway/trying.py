@@ -12,7 +12,7 @@ from dragoman.catalog.granted import FindSources, sources_of
 from dragoman.cooperative import without_blocking
 from dragoman.dialect import Dialect
 from dragoman.errors import ColumnNotFound, DragomanError, Unsupported
-from dragoman.gateway.confining import UNFIT, Confiner, Prepare, TooLong
+from dragoman.gateway.confining import UNCOMPILED, Confiner, Prepare, TooLong
 from dragoman.model import ConfinedRelation, Database, Relation, Table
 
 TOGETHER = 16
@@ -82,7 +82,7 @@ async def try_parts(
         some = left.pop()
         try:
             await prepare(await confiner.trial(*map(as_conditions, some)))
-        except UNFIT as error:
+        except UNCOMPILED as error:
             middle = len(some) // 2
             if middle:
                 left += (some[middle:], some[:middle])
@@ -144,6 +144,6 @@ async def _find_of_rows(part: ConfinedRelation, confiner: Confiner, prepare: Pre
 async def _compiles(part: ConfinedRelation, confiner: Confiner, prepare: Prepare) -> bool:
     try:
         await prepare(await confiner.trial(part))
-    except UNFIT:
+    except UNCOMPILED:
         return False
     return True
