@@ -131,13 +131,6 @@ class Connector:
             **({"work_mem": self.options.work_mem} if self.options.work_mem else {}),
         }
 
-    def is_former(self, connection: Connection) -> bool:
-        """Return whether a newer connection reached another cluster, or looks names up by another path.
-
-        What is judged by the one must not run on the other.
-        """
-        return connection.cluster != self.cluster.now or connection.path != self.path.text
-
     @property
     def prelude(self) -> list[str]:
         """Return the commands that each transaction needs at its beginning: none, unless sessions are shared."""

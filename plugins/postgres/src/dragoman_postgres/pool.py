@@ -158,10 +158,15 @@ class Connections(Manager[Session]):
         return Session(connection, self._make_types(), enough=max(MOST_WORK, WORTH * (time.monotonic() - begun)))
 
     def is_usable(self, resource: Session) -> bool:
-        """Return whether the connection is usable, as far as we know."""
+        """Return whether the connection is usable, as far as we know.
+
+        It is not if a newer one reached another cluster, or has another search path: what is judged by the one must not
+        run on the other.
+        """
+        connection, now = resource.connection, self.connector
         is_worn = resource.worked > resource.enough
-        is_former = self.connector.is_former(resource.connection)
-        return not (is_worn or is_former or resource.spent or resource.connection.is_closed())
+        is_former = connection.cluster != now.cluster.now or connection.path != now.path.text
+        return not (is_worn or is_former or resource.spent or connection.is_closed())
 
     async def clean(self, resource: Session) -> bool:
         """Roll back what a statement has not rolled back itself; the connection is no use when that fails."""
