@@ -39,8 +39,10 @@ CONSTANTS = {
     "Batch": "Rows as the driver gave them, or encoded: `Encoded | Sequence[Sequence[Any]]`.",
     "CallKind": "How a function is called: by name, as a table, as a column (`row.name`), or by syntax of its own.",
     "CONTRACT": "The version of this contract, an integer. A plugin states the one it was written for.",
-    "NamedPart": "A relation that a statement names, and what callers have of it; None: everything.",
-    "Form": "The arguments of a call: for each the pattern a literal must fit, or None for any argument.",
+    "NamedPart": "A relation that a statement names, and what callers have of it; None: everything."
+    " A tuple: `tuple[NamedRelation, ConfinedRelation | None]`.",
+    "Form": "The arguments of a call: for each the pattern a literal must fit, or None for any argument."
+    " A tuple: `tuple[re.Pattern[str] | None, ...]`.",
     "KIT": "The version of the kit, an integer: one more whenever a case is added or asks for more; 1 until the first"
     " release, whatever is added.",
     "STANDARD_FUNCTIONS": "For `Rules.functions`: what nearly every engine has, harmless. Add the engine's own.",
@@ -86,6 +88,7 @@ def _home(name: str, value: Any) -> str:
         "Form": "dragoman.dialect",
         "NamedPart": "dragoman.dialect",
         "STANDARD_FUNCTIONS": "dragoman.dialect",
+        "STANDARD_RESERVED": "dragoman.dialect",
         "Sealing": "dragoman.dialect",
         "hookimpl": "dragoman.hookspecs",
     }

@@ -118,7 +118,7 @@ if TYPE_CHECKING:
     from dragoman.results import encode
     from dragoman.sql import Statement
     from dragoman.sql.lexicon import Lexicon
-    from dragoman.sql.standard import STANDARD_FUNCTIONS
+    from dragoman.sql.standard import STANDARD_FUNCTIONS, STANDARD_RESERVED
 
 _HOMES = {
     "dragoman.cleanup": "finish",
@@ -141,7 +141,7 @@ _HOMES = {
     "dragoman.results": "encode",
     "dragoman.sql": "Statement",
     "dragoman.sql.lexicon": "Lexicon",
-    "dragoman.sql.standard": "STANDARD_FUNCTIONS",
+    "dragoman.sql.standard": "STANDARD_FUNCTIONS STANDARD_RESERVED",
 }
 # Former names, and the names that replace them. They work with a warning until the next contract version.
 _FORMER: dict[str, str] = {}
@@ -151,6 +151,7 @@ __all__ = [
     "AUDIT_COLUMNS",
     "CONTRACT",
     "STANDARD_FUNCTIONS",
+    "STANDARD_RESERVED",
     "Acting",
     "AmbiguousQuery",
     "AuditStore",

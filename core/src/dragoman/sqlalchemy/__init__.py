@@ -3,11 +3,10 @@
 No other package imports sqlalchemy. Needs the extra `dragoman[sqlalchemy]`.
 """
 
-from dragoman.sql.standard import STANDARD_FUNCTIONS
+from dragoman.sql.standard import STANDARD_FUNCTIONS, STANDARD_RESERVED
 from dragoman.sqlalchemy.executor import SQLAlchemyExecutor
 from dragoman.sqlalchemy.information_schema import SYSTEM_SCHEMAS, InformationSchemaInspector
 from dragoman.sqlalchemy.inspector import SQLAlchemyInspector
-from dragoman.sqlalchemy.standard import STANDARD_RESERVED
 from dragoman.sqlalchemy.urls import url_for
 
 __all__ = [

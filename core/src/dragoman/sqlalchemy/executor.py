@@ -17,7 +17,7 @@ from dragoman.sqlalchemy.failures import Patterns, translate_errors, unreachable
 from dragoman.sqlalchemy.lanes import LaneMaker, lanes_for
 from dragoman.sqlalchemy.parameters import Bound, bind
 from dragoman.sqlalchemy.session import GRACE, Session, Sessions
-from dragoman.sqlalchemy.standard import spell_type
+from dragoman.sqlalchemy.types import spell_type
 
 T = TypeVar("T")
 BATCH_ROWS: Final = 500

@@ -27,7 +27,7 @@ from dragoman.model import (
     Table,
     TableColumn,
 )
-from dragoman.sqlalchemy.standard import spell_type
+from dragoman.sqlalchemy.types import spell_type
 
 Row = Sequence[Any]
 Keys = dict[Relation, tuple[list[Constraint], list[ForeignKey]]]

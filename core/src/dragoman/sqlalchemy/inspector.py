@@ -25,7 +25,7 @@ from dragoman.model import (
 )
 from dragoman.sqlalchemy.executor import SQLAlchemyExecutor
 from dragoman.sqlalchemy.information_schema import SYSTEM_SCHEMAS
-from dragoman.sqlalchemy.standard import spell_type
+from dragoman.sqlalchemy.types import spell_type
 
 Facts = Mapping[tuple[str | None, str], Any]
 _KINDS: Final[tuple[tuple[ObjectKind, RelationType], ...]] = (

@@ -1,14 +1,10 @@
-"""Words that need quotes as names in nearly every engine, and types as columns tell them."""
+"""Types as columns tell them."""
 
 from __future__ import annotations
 
 import re
 from typing import Final
 
-from sqlalchemy.sql.compiler import RESERVED_WORDS
-
-STANDARD_RESERVED: Final = frozenset(RESERVED_WORDS)
-"""For `Dialect.reserved`, in lower case; add the engine's own."""
 _LABELS: Final = re.compile(r"('[^']*')")
 
 
