@@ -70,6 +70,13 @@ def serving(folder: Path, drain: int = 0) -> Iterator[tuple[Server, int]]:
     connection.close()
     text = given.replace("port = 8080", f"port = 0\ndrain = {drain}").replace("${DRAGOMAN_TOKEN}", "hush")
     (folder / "dragoman.toml").write_text(f'{text}\n[databases.shop]\nurl = "sqlite:///shop.db"\n')
+    with running(folder) as served:
+        yield served
+
+
+@contextmanager
+def running(folder: Path) -> Iterator[tuple[Server, int]]:
+    """Run the server of a folder; yield it and its port."""
     with Server(folder) as process:
         try:
             yield process, int(logged(process, r"serving on http://127\.0\.0\.1:(\d+)/mcp")[1])
@@ -164,3 +171,77 @@ def test_haproxy_asks_whether_servers_are_ready_and_no_call_is_lost_when_one_sto
         while servers[1].poll() is None:
             assert client.post("/mcp", json=call("SELECT 1")).status_code == 200
         check_proxy(client, servers[0])
+
+
+TRUSTING = """
+[server]
+transport = "http"
+port = 0
+trusted_proxies = ["127.0.0.1"]
+[databases.shop]
+url = "sqlite:///shop.db"
+[roles.reader]
+principals = ["ann"]
+[[roles.reader.grants]]
+database = "shop"
+tables = ["*"]
+"""
+NAMING = "http-request set-header X-Forwarded-User mallory\n    http-request deny"
+HEAD, DATA, END, END_OF_HEAD = 1, 0, 1, 4
+ACCEPT = "application/json, text/event-stream"
+
+
+class Streams(socket.socket):
+    """A client of HTTP/2 that sends frames as it likes."""
+
+    def __init__(self, port: int) -> None:
+        super().__init__()
+        self.settimeout(PATIENCE)
+        self.connect(("127.0.0.1", port))
+        self.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
+        self.frame(4, 0, 0, b"")
+        self.frames = self.makefile("rb")
+
+    def frame(self, kind: int, flags: int, stream: int, content: bytes) -> None:
+        self.sendall(len(content).to_bytes(3) + bytes([kind, flags]) + stream.to_bytes(4) + content)
+
+    def begin(self, stream: int, host: str, length: int) -> None:
+        fields = {":method": "POST", ":scheme": "http", ":path": "/mcp", ":authority": host, "accept": ACCEPT}
+        fields |= {"content-type": "application/json", "content-length": str(length)}
+        plain = ((name.encode(), value.encode()) for name, value in fields.items())
+        literal = (b"\0%c%b%c%b" % (len(name), name, len(value), value) for name, value in plain)
+        self.frame(HEAD, END_OF_HEAD, stream, b"".join(literal))
+
+    def answer(self, stream: int) -> bytes:
+        """Return what arrives until a stream ends."""
+        content = b""
+        while head := self.frames.read(9):
+            content += self.frames.read(int.from_bytes(head[:3]))
+            if int.from_bytes(head[5:]) == stream and head[3] in (HEAD, DATA) and head[4] & END:
+                break
+        return content
+
+
+def test_nobody_behind_haproxy_writes_the_head_of_a_request(tmp_path: Path) -> None:
+    """HAProxy sends the next request on a connection on which it has not sent the body of a refused one."""
+    haproxy, port = needs("haproxy"), free_port()
+    (tmp_path / "dragoman.toml").write_text(TRUSTING)
+    sqlite3.connect(tmp_path / "shop.db").execute("CREATE TABLE orders (id INTEGER)").connection.close()
+    body = json.dumps(call("SELECT 40 + 2")).encode()
+    own = f"POST /mcp HTTP/1.1\r\nhost: localhost\r\nx-forwarded-user: ann\r\naccept: {ACCEPT}\r\n"
+    own += f"content-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n"
+    hidden = b"\r\n" * 500 + own.encode() + body  # the first request's length is somewhere in the empty lines
+    (block,) = re.findall(r"```\n(defaults.*?)```", MACHINES, re.DOTALL)
+    with running(tmp_path) as (_, gateway):
+        block = block.replace("10.0.3.9:8080", f"127.0.0.1:{port} proto h2").replace("http-request deny", NAMING)
+        block = re.sub(r"server two .*", "", block).replace("10.0.3.1:8080", f"127.0.0.1:{gateway}")
+        (tmp_path / "haproxy.cfg").write_text(block)
+        with proxying(tmp_path, haproxy, "-f", str(tmp_path / "haproxy.cfg"), port=port):
+            for _ in range(3):
+                with Streams(port) as client, client.frames:
+                    client.begin(1, "evil.example", 800)
+                    assert b"unknown_host" in client.answer(1)
+                    client.frame(DATA, END, 1, b"")
+                    client.begin(3, "localhost", len(hidden))
+                    client.frame(DATA, END, 3, hidden)
+                    assert b"Parse error" in client.answer(3)
