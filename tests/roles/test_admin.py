@@ -201,6 +201,15 @@ async def test_a_change_that_cannot_be_kept_is_not_applied(serve: Serve, shop: P
         assert toolbox.gateway.names == ("shop",)
 
 
+@pytest.mark.parametrize("kept", ["[]", "null", '{"third": 1}', '"text"', "{"])
+async def test_a_kept_file_of_another_kind_stops_the_start_in_words(shop: Path, kept: str):
+    (shop / "dragoman.toml").write_text(SETTINGS)
+    (shop / "state").mkdir()
+    (shop / "state" / "databases.json").write_text(kept)
+    with pytest.raises(ConfigurationError, match=r"databases\.json cannot be read"):
+        load(shop / "dragoman.toml", environ={}, folder=shop)
+
+
 async def test_changes_of_two_workers_are_all_kept(serve: Serve, shop: Path):
     async with serve() as one, serve() as other:
         added = (

@@ -198,6 +198,11 @@ async def test_which_time_is_wrong_is_said(issuer: Issuer, claim: str, said: str
         await named(issuer, sign({"alg": "RS256", "kid": "rsa"}, issuer.claims() | {claim: "soon"}, KEYS["rsa"]))
 
 
+async def test_a_token_with_too_many_groups_is_said_to_be_too_long(issuer: Issuer) -> None:
+    with pytest.raises(InvalidToken, match="too long"):
+        await named(issuer, issuer.token(groups=[f"group-{number}" for number in range(2000)]))
+
+
 async def test_a_token_without_a_kid_needs_a_single_key(issuer: Issuer) -> None:
     assert await named(issuer, issuer.token("ES256", header={"kid": None}))
 
@@ -619,12 +624,15 @@ async def test_what_an_issuer_compresses_is_unpacked_only_as_far_as_it_may_be_lo
 
 
 @pytest.mark.parametrize("answer", [(500, {}), (401, {}), (200, {}), (200, {"active": "true"}), (200, [])])
-async def test_an_issuer_that_does_not_say_is_unreachable_and_asked_again(issuer: Issuer, answer: Any) -> None:
+async def test_an_issuer_that_does_not_say_is_unreachable_and_asked_again(
+    issuer: Issuer, answer: Any, caplog: Any
+) -> None:
     right = issuer.answer
     issuer.answer = lambda *_: answer  # type: ignore[method-assign]
     issuer.active["opaque"] = {"sub": "u-1", "aud": RESOURCE}
     async with verifying(issuer.introspecting()) as verifier:
         with pytest.raises(IssuerUnreachable):
             await verifier.principal("opaque")
+        assert answer[0] == 200 or f"(status {answer[0]})" in caplog.text
         issuer.answer = right  # type: ignore[method-assign]
         assert await verifier.principal("opaque")

@@ -60,7 +60,8 @@ class IssuerClient:
                 response.raise_for_status()
                 return _object(await _read_body(response))
         except (httpx2.HTTPError, TimeoutError, ValueError, RecursionError) as error:
-            LOGGER.warning("the issuer did not answer (%s)", type(error).__name__)
+            status = f"status {error.response.status_code}" if isinstance(error, httpx2.HTTPStatusError) else ""
+            LOGGER.warning("the issuer did not answer as it should (%s)", status or type(error).__name__)
             raise IssuerUnreachable(RETRY_AFTER) from None
 
     async def aclose(self) -> None:

@@ -55,7 +55,9 @@ class SignedTokens:
 
 def _header(token: str) -> dict[str, Any]:
     encoded, _, rest = token.partition(".")
-    if not token.isascii() or len(token) > MAX_BYTES or len(encoded) > _MAX_HEADER or rest.count(".") != 1:
+    if len(token) > MAX_BYTES:
+        raise InvalidToken("This token is too long. Have the issuer leave out groups that this server does not need.")
+    if not token.isascii() or len(encoded) > _MAX_HEADER or rest.count(".") != 1:
         raise InvalidToken(_MALFORMED)
     try:
         return _read_object(base64.urlsafe_b64decode(encoded + "=" * (-len(encoded) % 4)))

@@ -9,7 +9,7 @@ from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from dragoman.errors import ConfigurationError
 from dragoman.private import write_private
@@ -64,7 +64,7 @@ def read_state(folder: Path) -> State:
     if (supposed := _SUPPOSED.get()) is not None:
         return supposed
     try:
-        state: State = json.loads((folder / _FILE).read_text(encoding="utf-8"))
+        state: State = _read(json.loads((folder / _FILE).read_text(encoding="utf-8")))
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:
@@ -72,6 +72,14 @@ def read_state(folder: Path) -> State:
             f"server.state_dir: {_FILE} cannot be read ({type(error).__name__}).", suggestion="Restore or remove it."
         ) from None
     return state
+
+
+def _read(value: Any) -> State:
+    if not isinstance(value, dict) or not all(
+        isinstance(kept, dict) for kept in cast("dict[str, Any]", value).values()
+    ):
+        raise ValueError("not an object of objects")
+    return cast("State", value)
 
 
 def write_state(folder: Path, state: State) -> None:
