@@ -1458,6 +1458,19 @@ described(
 )
 
 
+@mutant("no_condition_is_tried_on_rows_that_a_filter_leaves_out[overflow]", says="OFFSET 0")
+class TriesConditionsOnEveryRow(Wrapped):
+    @asynccontextmanager
+    async def open(self, request):
+        if request.confinement is not None:
+            text = request.statement.replace("temp.", "main.")
+            async with self.inner.open(dataclasses.replace(request, statement=text, confinement=None)) as stream:
+                async for _ in stream.batches:
+                    pass
+        async with self.inner.open(request) as stream:
+            yield stream
+
+
 class Unconfined(Wrapped):
     """Sends what confines a caller on in part."""
 

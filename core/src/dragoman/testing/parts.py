@@ -13,7 +13,7 @@ import pytest
 from dragoman.config import Configuration
 from dragoman.config.roles import Grant, Role
 from dragoman.dialect import Capability, Dialect
-from dragoman.errors import ColumnNotFound, ConfigurationError, DragomanError, Unsupported
+from dragoman.errors import ColumnNotFound, ConfigurationError, DragomanError, InvalidSql, QueryError, Unsupported
 from dragoman.gateway import Gateway
 from dragoman.model import Claims, Database, Principal, Relation
 from dragoman.testing import sample
@@ -42,6 +42,12 @@ WAYS: Final = {
     "counted": "SELECT COUNT(*) AS id FROM {t}",
 }
 """Queries of ids that are those of the rows left, in whatever way a query names a relation. `t` is filtered."""
+FAILING: Final = {
+    "cast": "CAST(CASE WHEN k.id > 2 THEN 'x' ELSE '1' END AS INTEGER) = 1",
+    "division": "1 / (k.id - 3) < 1",
+    "overflow": "ABS(CASE WHEN k.id > 2 THEN -9223372036854775807 - 1 ELSE 1 END) = 1",
+}
+"""Conditions that hold for the rows left, and fail in some engines on rows that the filter leaves out."""
 
 
 Parted = tuple[Gateway, Relation, Relation]
@@ -86,6 +92,23 @@ class PartCases(Suite):
                 f"Of {sql} came the ids {sorted(found or ())}, and the filter of the role leaves {sorted(LEFT)}:"
                 " Dialect.confine must replace every place of `named` whose part is not None, each by its offset."
             )
+
+    @capability
+    @pytest.mark.parametrize("condition", FAILING)
+    async def test_no_condition_is_tried_on_rows_that_a_filter_leaves_out(
+        self, gateway: Gateway, parted: Parted | None, dialect: Dialect, condition: str
+    ) -> None:
+        if parted is None:
+            return
+        confined, track, _ = parted
+        sql = f"SELECT k.id FROM {next(_forms(dialect, track))} AS k WHERE {FAILING[condition]}"
+        if not await _fails(gateway, sql):
+            return  # the engine does not fail on such values
+        assert not await _fails(confined, sql), (
+            f"{sql} failed on a row that the filter leaves out, so errors tell what it holds: let Dialect.confine put"
+            " a LIMIT larger than any table, or OFFSET 0, behind the filter, inside the subquery, or whatever else"
+            " the engine evaluates no outer condition below."
+        )
 
     @capability
     async def test_a_masked_column_shows_its_mask_alone(self, opened: OpenDatabase, dialect: Dialect) -> None:
@@ -196,6 +219,17 @@ def _show_titles(dialect: Dialect) -> dict[str, list[Any]]:
 
 async def _rows(gateway: Gateway, sql: str, *parameters: Any) -> list[Any]:
     return (await gateway.query(None, sql, parameters, principal=CALLER)).rows
+
+
+async def _fails(gateway: Gateway, sql: str) -> bool:
+    """Return whether a query fails on a value."""
+    try:
+        await _rows(gateway, sql)
+    except QueryError:
+        return True
+    except (InvalidSql, Unsupported):
+        pass  # an engine that writes it in another way
+    return False
 
 
 async def _ids(gateway: Gateway, sql: str, *, must: bool) -> set[int] | None:
