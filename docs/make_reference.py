@@ -49,6 +49,7 @@ CONSTANTS = {
     "STANDARD_RESERVED": "For `Dialect.reserved`, in lower case. Add the engine's own.",
     "SYSTEM_SCHEMAS": "What engines call the schemas of their own, in lower case.",
     "Sealing": "Returns the records, numbers and lines, that follow the last one; None: there is none yet.",
+    "UNKNOWN": "The notice of a translation that no rewrite was written for.",
     "capability": "A mark for cases of one's own: what is declared works, what is not is refused cleanly.",
     "hookimpl": "Marks a method as a hook: `@hookimpl`.",
     "recommended": "A mark for cases of one's own: without it agents or operators miss something.",

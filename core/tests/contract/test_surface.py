@@ -11,7 +11,7 @@ import dragoman
 import pytest
 from dragoman import errors, model
 
-MODULES = ("dragoman", "dragoman.sqlalchemy", "dragoman.testing")
+MODULES = ("dragoman", "dragoman.sql.rewriting", "dragoman.sqlalchemy", "dragoman.testing")
 
 
 @pytest.mark.parametrize("module", MODULES)

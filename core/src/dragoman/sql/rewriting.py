@@ -17,7 +17,8 @@ from sqlglot import exp
 
 from dragoman.errors import Unsupported
 
-__all__ = (
+__all__ = [
+    "UNKNOWN",
     "Notes",
     "bare",
     "call",
@@ -32,9 +33,10 @@ __all__ = (
     "refuse_others",
     "replace_nodes",
     "text",
-)
+]
 
 UNKNOWN = "No translation rules cover this pair of dialects: check the result."
+"""The notice of a translation that no rewrite was written for."""
 _DIGITS = re.compile(r"\d+\.?\d*|\.\d+")
 _LARGEST = 100
 
