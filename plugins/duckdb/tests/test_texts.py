@@ -2,9 +2,11 @@
 
 import csv
 import random
+import re
 from contextlib import suppress
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, time
+from decimal import Decimal
 
 import duckdb
 import pytest
@@ -155,3 +157,95 @@ async def test_a_late_quote_counts_in_a_file_with_one_column(lake, late, means):
     (lake.folder / "lake" / "t.csv").write_text("v\n" + "a\n" * (SAMPLE + 1) + late + "\n")
     async with Gateway.open([lake]) as gateway:
         assert (await gateway.query(None, "SELECT v FROM t WHERE v <> 'a'")).rows == [[means]]
+
+
+ORDERS = ("dmy", "mdy", "ymd", "ydm", "dym", "myd")
+SPELLINGS = {
+    "number": lambda draw: (
+        lambda: (
+            draw.choice(["", "-"])
+            + digits(draw, draw.choice([1, 3, 18, 25]))
+            + "."
+            + digits(draw, draw.choice([1, 2, 20]))
+        )
+    ),
+    "power": lambda draw: lambda: f"{digits(draw, 1)}.{digits(draw, draw.choice([3, 17]))}e{draw.randint(-9, 9)}",
+    "clock": lambda draw: lambda: f"10:{draw.randint(10, 59)}:30.{digits(draw, draw.choice([3, 6, 9]))}",
+    "moment": lambda draw: lambda: f"2024-01-{draw.randint(10, 28)} 10:20:30.{digits(draw, draw.choice([3, 6, 9]))}",
+    "parts": lambda draw: lambda: "-".join(str(draw.randint(1, 12)) for _ in range(3)),
+    "date": lambda draw: spell_dates(draw),
+}
+
+
+def digits(draw: random.Random, most: int) -> str:
+    return "".join(draw.choices("0123456789", k=draw.randint(1, most)))
+
+
+def spell_dates(draw: random.Random):
+    """Return a function that writes dates in one order, with one mark and one length of years."""
+    order, mark, whole, clock = draw.choice(ORDERS[:4]), draw.choice("/.-"), draw.random() < 0.5, draw.random() < 0.3
+    most = draw.choice([12, 28])
+
+    def spell() -> str:
+        year = draw.randint(1999, 2031)
+        fields = {"y": str(year) if whole else f"{year % 100:02}"}
+        fields |= {"m": f"{draw.randint(1, 12):02}", "d": f"{draw.randint(1, most):02}"}
+        return mark.join(fields[field] for field in order) + " 10:20:30" * clock
+
+    return spell
+
+
+@pytest.mark.parametrize("seed", range(4))
+async def test_a_column_is_what_its_texts_say_and_a_text_where_they_may_say_two_things(lake, seed):
+    draw, columns = random.Random(seed), dict[str, list[str]]()
+    for number in range(40):
+        spell = SPELLINGS[draw.choice([*SPELLINGS])](draw)
+        texts = columns[f"t{number}"] = [spell() for _ in range(draw.choice([1, 4]))]
+        lines = (f"{at},{text}\n" for at, text in enumerate(texts))
+        (lake.folder / "lake" / f"t{number}.csv").write_text(f"id,v\n{''.join(lines)}")
+    async with Gateway.open([lake]) as gateway:
+        for name, texts in columns.items():
+            answer = await gateway.query(None, f"SELECT v FROM {name} ORDER BY id")
+            told = [value for (value,) in answer.rows]
+            assert told == texts or [*map(read, told)] == read_all(texts), (answer.columns[0].type, texts, told)
+
+
+def read(value: object) -> object:
+    """Return the number or the moment of an answer."""
+    return Decimal(str(value)) if is_number(value) else read_moment(str(value))
+
+
+def read_moment(text: str) -> datetime | time:
+    if text[2] == ":":
+        return time.fromisoformat(text)
+    return datetime.fromisoformat(re.sub("[/.]", "-", text[:10]) + text[10:])
+
+
+def is_number(value: object) -> bool:
+    return re.fullmatch(r"-?\d+(\.\d+)?(e[+-]?\d+)?", str(value)) is not None
+
+
+def read_all(texts: list[str]) -> list[object]:
+    """Return the numbers or moments of a column; nothing if the dates may be read in several ways."""
+    if all(map(is_number, texts)):
+        return [Decimal(text) for text in texts]
+    if any(re.search(r"\.\d{6}\d*[1-9]", text) for text in texts):
+        return []  # a moment of ours has microseconds
+    if all(re.match(r"\d{4}\D|\d\d:", text) for text in texts):
+        return [*map(read_moment, texts)]
+    readings = [found for order in ORDERS if (found := [date_of(text, order) for text in texts]) and all(found)]
+    return readings[0] if len(readings) == 1 else []
+
+
+def date_of(text: str, order: str) -> object:
+    day, _, clock = text.partition(" ")
+    fields = dict(zip(order, re.split("[/.-]", day), strict=False))
+    if set(fields) != set("dmy") or not all(field.isdigit() for field in fields.values()):
+        return None
+    year, month, day = (int(fields[field]) for field in "ymd")
+    if max(map(len, (fields["m"], fields["d"]))) > 2 or len(fields["y"]) not in (2, 4):
+        return None
+    year += 0 if len(fields["y"]) == 4 else 1900 if year >= 69 else 2000
+    with suppress(ValueError):
+        return datetime.combine(date(year, month, day), time.fromisoformat(clock) if clock else time())
+    return None

@@ -1,7 +1,7 @@
 """CSV files: how each is read, as all of its rows say.
 
 DuckDB looks at the first 20,480 rows. If the later ones do not fit, it rounds 1.5 to 2, cuts the time off a date, or
-takes quotes for a part of the value.
+takes quotes for a part of the value. `written` says which types keep what is written.
 """
 
 # pyright: reportUnknownMemberType=false
@@ -17,7 +17,8 @@ from typing import Any, cast
 import duckdb
 
 from dragoman_duckdb.worker.parts import State, literally, observe
-from dragoman_duckdb.writing import quote_name, quote_text
+from dragoman_duckdb.worker.written import find_types
+from dragoman_duckdb.writing import quote_text
 
 MOST = 128 * 1024 * 1024
 """Bytes of a folder's files whose rows are all looked at, which takes some seconds. Columns of the others are texts."""
@@ -35,11 +36,9 @@ FACTS = {
 }
 """The options of `read_csv`, and what `sniff_csv` calls them."""
 AS_TEXT = "all_varchar = true, quote = '\"', escape = '\"'"
-ZONE = r":[0-9]+(\.[0-9]+)?\s*(Z|UTC|[+-][0-9]{2}(:?[0-9]{2})?)\s*$"
 ISO = "%Y-%m-%d"
 """The format of dates without which DuckDB reads all of these, `infinity`, 2024/01/01 and years before 1 as well."""
 Facts = Mapping[str, Any]
-ZONED = "TIMESTAMP WITH TIME ZONE"
 _KNOWN: dict[str, tuple[State, str]] = {}
 """What was found out of each file: when another one comes or changes, it is not looked at again."""
 
@@ -71,7 +70,7 @@ def _options(connection: duckdb.DuckDBPyConnection, path: str) -> str:
         (found,) = connection.execute(sniffed).fetchall()
         known = {option: fact for option, fact in zip(FACTS, found, strict=True) if fact is not None and fact != ISO}
         facts = _find_quotes(connection, path, known)
-        return _join({**facts, "columns": _find_moments(connection, path, facts)})
+        return _join({**facts, "columns": _find_types(connection, path, facts)})
     except duckdb.Error:  # some row fits no other; who reads it is told
         return AS_TEXT
 
@@ -86,37 +85,14 @@ def _find_quotes(connection: duckdb.DuckDBPyConnection, path: str, facts: Facts)
     return facts
 
 
-def _find_moments(connection: duckdb.DuckDBPyConnection, path: str, facts: Facts) -> list[dict[str, str]]:
-    """Return the columns, with types of dates and moments that hold all of them.
-
-    One has a zone if any moment has, which DuckDB sees in the first rows only. With a format it reads `infinity` as the
-    year 1900, and ends at a value of another format that was among the first.
-    """
+def _find_types(connection: duckdb.DuckDBPyConnection, path: str, facts: Facts) -> list[dict[str, str]]:
+    """Return the columns, with types that keep what each of all their texts says."""
     columns: list[dict[str, str]] = facts["columns"]
-    asked = {column["name"]: _ask_type(column, facts) for column in columns}
-    if not any(asked.values()):
-        return columns
-    as_text = _join({**facts, "columns": [{**column, "type": "VARCHAR"} for column in columns]})
-    selected = ", ".join(filter(None, asked.values()))
-    (found,) = connection.execute(f"SELECT {selected} FROM {write_call(path, as_text)}").fetchall()
-    types = dict(zip([name for name, ask in asked.items() if ask], found, strict=True))
-    return [{**column, "type": types.get(column["name"]) or column["type"]} for column in columns]
-
-
-def _ask_type(column: Mapping[str, str], facts: Facts) -> str:
-    """Return an expression of the type that a column of dates or moments needs, or nothing for other columns."""
-    name, type_ = quote_name(column["name"]), column["type"]
-    written = facts.get({"DATE": "dateformat", "TIMESTAMP": "timestampformat"}.get(type_, ""))
-    if written:
-        return _unless(f"{name} ~ '.*[0-9].*' AND try_strptime({name}, {quote_text(written)}) IS NOT NULL", name)
-    if type_ == ZONED:
-        return _unless(f"try_cast({name} AS {ZONED}) IS NOT NULL", name)
-    zoned = f"bool_or(regexp_matches({name}, {quote_text(ZONE)}))"
-    return f"CASE WHEN {zoned} THEN {quote_text(ZONED)} END" if type_ == "TIMESTAMP" else ""
-
-
-def _unless(fits: str, name: str) -> str:
-    return f"CASE WHEN NOT bool_and({name} = '' OR ({fits})) THEN 'VARCHAR' END"
+    texts = write_call(path, _join({**facts, "columns": [{**column, "type": "VARCHAR"} for column in columns]}))
+    formats = {"DATE": facts.get("dateformat"), "TIMESTAMP": facts.get("timestampformat")}
+    guessed = {column["name"]: (column["type"], formats.get(column["type"])) for column in columns}
+    types = find_types(connection, texts, guessed)
+    return [{**column, "type": types.get(column["name"], column["type"])} for column in columns]
 
 
 def _join(facts: Facts) -> str:
