@@ -931,6 +931,15 @@ async def test_a_refusal_of_a_body_that_has_arrived_keeps_the_connection(clients
         assert await client.status() == 200
 
 
+async def test_what_was_sent_behind_a_request_that_ends_its_connection_is_not_served(serve_standin: Any) -> None:
+    async with serve_standin(TOKEN, **HASTY) as (peer, url), Clients(url) as clients:
+        client = await clients.connect()
+        await client.send(EARLY["told to wait"] + BODY + GOOD)
+        assert STATUS.findall(await client.rest()) == [b"401"]
+        await clients.answers()
+    assert not [line for line in peer.log if "Traceback" in line]
+
+
 async def test_a_refused_client_that_stays_is_let_go(serve_standin: Any, tls: Any) -> None:
     folder, context = tls
     async with serve_standin(TOKEN, folder=folder, **HASTY) as (_, url), Clients(url, context) as clients:

@@ -312,6 +312,7 @@ class _Gathered:
     def __init__(self, transport: asyncio.Transport, linger: Callable[[], bool]) -> None:
         self._transport = transport
         self._linger = linger
+        self._closes = False
         self._held = b""
         self._loop = asyncio.get_running_loop()
 
@@ -332,8 +333,13 @@ class _Gathered:
     def close(self) -> None:
         """Send what is held, then close, unless the connection lingers."""
         self._send()
+        self._closes = True
         if not self._linger():
             self._transport.close()
+
+    def is_closing(self) -> bool:
+        """Return whether it was closed, also while the connection lingers: nothing is served on it any more."""
+        return self._closes or self._transport.is_closing()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._transport, name)
