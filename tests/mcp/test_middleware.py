@@ -922,6 +922,15 @@ async def test_a_client_that_sends_its_body_after_the_answer_can_read_the_answer
     assert await client.rest() == b""
 
 
+@pytest.mark.parametrize("early", EARLY)
+async def test_a_client_that_sends_a_large_body_at_once_can_read_the_answer(clients: Clients, early: str) -> None:
+    client = await clients.connect()
+    begun = re.sub(rb"content-length: \d{1,3}\b(?!\d)", b"content-length: 7000000", EARLY[early])
+    await client.send(begun + bytes(6_900_000))
+    assert 400 <= await client.status() < 500
+    assert await client.rest() == b""
+
+
 async def test_a_refusal_of_a_body_that_has_arrived_keeps_the_connection(clients: Clients) -> None:
     client = await clients.connect()
     for _ in range(3):

@@ -152,6 +152,7 @@ class Connection(asyncio.Protocol):
         if not self._discards or self._lingers or self._transport is None:
             return False
         self._lingers = True
+        self._transport.resume_reading()  # the server's protocol may have paused it
         if self._transport.can_write_eof():
             self._transport.write_eof()
         return True
