@@ -111,6 +111,27 @@ def test_several_writers_make_one_chain_whatever_their_clock_says(tmp_path: Path
     assert (found.faults, found.notes, found.head) == ([], [], heads[-1])
 
 
+@pytest.mark.parametrize("wait", [0.0, 0.001, 1.0])
+def test_a_file_of_a_later_day_is_seen_in_a_folder_that_shows_no_other_time(tmp_path: Path, monkeypatch, wait: float):
+    """The system's clock of files ticks every few milliseconds."""
+    path, now = tmp_path / "audit.jsonl", 1000.0
+    monkeypatch.setattr("time.monotonic", lambda: now)
+    monkeypatch.setattr("time.time", lambda: 1_795_000_000)
+    first, second = AuditFile(path), AuditFile(path)
+    heads = [first.append(body(0)), first.append(body(1))]
+    tick = tmp_path.stat().st_mtime_ns
+    monkeypatch.setattr("time.time", lambda: 1_795_086_400)
+    heads.append(second.append(body(2)))
+    os.utime(tmp_path, ns=(tick, tick))
+    monkeypatch.setattr("time.time", lambda: 1_795_000_000)
+    now += wait
+    heads.append(first.append(body(3)))
+    for writer in (first, second):
+        writer.close()
+    found = verify_files(path, heads)
+    assert (found.faults, found.notes, found.head) == ([], [], heads[-1])
+
+
 def test_a_record_that_was_cut_off_is_no_fault_and_is_taken_away_by_the_next_one(audit: AuditFile, tmp_path: Path):
     path = tmp_path / "audit.jsonl"
     audit.append(body(1))

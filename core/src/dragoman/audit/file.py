@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import fnmatch
 import logging
 import math
 import os
@@ -38,8 +39,12 @@ def moment(seconds: float) -> str:
 
 def audit_files(path: Path) -> list[Path]:
     """Return the files that belong to `path`, oldest first."""
+    return sorted(path.parent.glob(_pattern(path)))
+
+
+def _pattern(path: Path) -> str:
     day = "[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]"
-    return sorted(path.parent.glob(f"{path.stem}-{day}{path.suffix}"))
+    return f"{path.stem}-{day}{path.suffix}"
 
 
 @contextmanager
@@ -80,7 +85,7 @@ class AuditFile:
         self._folder = os.open(self._parent, os.O_RDONLY | os.O_CLOEXEC)
         self._home = _identify(os.fstat(self._folder))
         self._changed = 0
-        self._since = 0.0
+        self._since = self._listed = 0.0
         self._file = -1
         self._place = path
         self._identity = (-1, -1)
@@ -134,7 +139,7 @@ class AuditFile:
 
     def _open(self, name: str) -> None:
         """Open the file of the day and find the end of its chain."""
-        if name == self._name and self._is_settled() and self._is_unchanged():
+        if name == self._name and self._is_newest() and self._is_unchanged():
             return
         known = self._head
         files = audit_files(self._path)
@@ -150,15 +155,19 @@ class AuditFile:
                     self._place.unlink()
                 raise
 
-    def _is_settled(self) -> bool:
-        """Return whether the folder has the same files as before.
+    def _is_newest(self) -> bool:
+        """Return whether no file follows the open one.
 
         A process that wrote before the clock went back may have begun the file of a later day.
         """
-        changed = os.fstat(self._folder).st_mtime_ns
+        changed, now = os.fstat(self._folder).st_mtime_ns, time.monotonic()
         if changed != self._changed:
-            self._changed, self._since = changed, time.monotonic()
-        return time.monotonic() - self._since > _TICK
+            self._changed, self._since = changed, now
+        if self._listed > self._since + _TICK:
+            return True
+        self._listed = now
+        later = [name for name in os.listdir(self._folder) if name > self._name]
+        return not fnmatch.filter(later, _pattern(self._path))
 
     def _is_unchanged(self) -> bool:
         """Return whether the open file still has its name, and nobody else has written to it."""
