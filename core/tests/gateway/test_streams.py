@@ -151,3 +151,27 @@ async def test_a_driver_s_own_error_does_not_get_out(install):
         with pytest.raises(DialectError, match="KeyError") as raised:
             await gateway.query("x", "SELECT 1")
         assert "driver" not in str(raised.value)
+
+
+@pytest.mark.parametrize("says_nothing", [0, 1, 2])
+async def test_a_column_is_not_binary_if_a_batch_does_not_say_so(install, says_nothing: int):
+    source = f"""
+    class Odd(PretendPlugin):
+        @hookimpl
+        def executor(self, database):
+            class Mixing(PretendExecutor):
+                @asynccontextmanager
+                async def open(self, request):
+                    async def batches():
+                        for number in range(3):
+                            yield Encoded.of([b'["text"]']) if number == {says_nothing} else [[b"bytes"]]
+                            yield Encoded.of([])
+                    yield RowStream([Column("a", "blob")], batches())
+            return Mixing(database)
+    plugin = Odd()
+    """
+    install("dragoman-odd", source, dialects={"pretend": "plugin"}, pretend=True)
+    async with Gateway.open([Database(name="x", dialect="pretend")]) as gateway:
+        async with gateway.stream("x", "SELECT 1") as stream:
+            assert await read(stream) == [["text"] if number == says_nothing else ["Ynl0ZXM="] for number in range(3)]
+        assert stream.columns[0].kind.name == "any"

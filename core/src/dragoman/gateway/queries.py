@@ -341,7 +341,8 @@ class Query:
                 await self._confirm(record)
                 is_confirmed = True
             record.rows, record.bytes = bounded.rows, bounded.bytes
-            octets = join_octets(octets, batch.octets)
+            # Rows of which a plugin does not say it may hold anything.
+            octets = join_octets(octets, batch.octets or (False,) * (len(stream.columns) if batch.count else 0))
             await put(batch)
         check_columns(stream.columns, self.request.limits)
         handed.columns = tuple(self.opened.places.columns(find_binary(stream.columns, octets)))

@@ -90,7 +90,7 @@ class Encoded:
 
     - `notices`: what encoding had to change.
     - `oversized`: the next row alone is certainly larger than `max_bytes`, and was not read.
-    - `octets`: which columns hold bytes alone, as their JSON does not tell bytes from texts.
+    - `octets`: which columns hold bytes alone, as their JSON does not tell bytes from texts. Without it, none does.
     """
 
     json: bytes
