@@ -368,6 +368,10 @@ def quote_all(dialect: Dialect, names: Collection[str]) -> list[str]:
     return [dialect.quote(name) for name in names]
 
 
+class CannotDescribe(Unsupported):
+    """The executor has no `describe` of its own."""
+
+
 class Executor(abc.ABC):
     """Runs statements on one database. Created without I/O, it connects on first use and recovers by itself.
 
@@ -385,7 +389,7 @@ class Executor(abc.ABC):
 
     async def describe(self, request: Request) -> Sequence[Column]:
         """Return the columns a query would have, without running it. Raises `Unsupported` by default."""
-        raise Unsupported("This dialect cannot describe the columns of a query without running it.")
+        raise CannotDescribe("This dialect cannot describe the columns of a query without running it.")
 
     async def explain(self, request: Request, options: ExplainOptions) -> Plan:
         """Return the plan of a judged query. The executor builds the EXPLAIN. Raises `Unsupported` by default."""

@@ -10,8 +10,8 @@ from dragoman.access import Grants, Misfit, NamedTables, Permission, ReadGrant, 
 from dragoman.catalog import Snapshot
 from dragoman.catalog.granted import FindSources, sources_of
 from dragoman.cooperative import without_blocking
-from dragoman.dialect import Dialect
-from dragoman.errors import ColumnNotFound, DragomanError, Unsupported
+from dragoman.dialect import CannotDescribe, Dialect
+from dragoman.errors import ColumnNotFound, DragomanError
 from dragoman.gateway.confining import UNCOMPILED, Confiner, Prepare, TooLong
 from dragoman.model import ConfinedRelation, Database, Relation, Table
 
@@ -111,7 +111,7 @@ async def _explain(
 ) -> tuple[str, str]:
     """Return why a part does not compile, and the remedy."""
     why = error.message.removesuffix(".")
-    if type(error) is Unsupported and not await _compiles(_leave_plain(part), confiner, prepare):
+    if isinstance(error, CannotDescribe):
         return f"nothing checks the filter without `Executor.describe` or `Executor.prepare`: {why}", _NO_CHECK
     wrong = None if isinstance(error, TooLong) else await _find_of_rows(part, confiner, prepare)
     if wrong is None:
@@ -120,11 +120,6 @@ async def _explain(
         remedy = f"{near} {_NO_COLUMN}".strip() if isinstance(error, ColumnNotFound) else error.suggestion
         return f"the filter or a mask does not match {part.relation}: {why}", remedy
     return f"the {wrong} must be an expression of one row of {part.relation}: {why}", _ONE_ROW
-
-
-def _leave_plain(part: ConfinedRelation) -> ConfinedRelation:
-    """Return a part without filter and masks."""
-    return replace(part, columns=tuple(replace(column, expression=None) for column in part.columns), filter=None)
 
 
 async def _find_of_rows(part: ConfinedRelation, confiner: Confiner, prepare: Prepare) -> str | None:
