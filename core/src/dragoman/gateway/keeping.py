@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import re
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
@@ -175,15 +174,15 @@ class Keeper:
         return tuple(dict.fromkeys(source for kept in meant for source in kept.sources))
 
     def note_parts(self, query: Query) -> Query:
-        """Return a query on kept results with a notice of each that it may name and that lacks rows.
+        """Return a query on kept results with a notice of each that it reads and that lacks rows.
 
         A result that was made of such a one has its notice, too.
         """
         if not self.databases.offered:
             return query
-        words = {word.lower() for word in re.findall(r"\w+", query.statement.text)}
-        named = [kept for kept in self._store.of(query.request.principal) if kept.name.lower() in words]
-        told = dict.fromkeys(notice for kept in named for notice in _parts(kept))
+        names = {relation.name.lower() for relation in query.request.reads or ()}
+        read = [kept for kept in self._store.of(query.request.principal) if kept.name.lower() in names]
+        told = dict.fromkeys(notice for kept in read for notice in _parts(kept))
         return replace(query, notices=(*query.notices, *told)) if told else query
 
     async def find(self, name: str, principal: Principal) -> Kept:
