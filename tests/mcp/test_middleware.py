@@ -174,7 +174,7 @@ async def test_a_byte_now_and_then_does_not_keep_a_connection(clients: Clients, 
 
 
 async def test_a_connection_that_stays_silent_is_closed_without_a_word(serve_standin: Any) -> None:
-    async with serve_standin(TOKEN, head=1) as (peer, url), Clients(url) as clients:
+    async with serve_standin(TOKEN, head=1, idle=1) as (peer, url), Clients(url) as clients:
         silent, refused, half = [await clients.connect() for _ in range(3)]
         await refused.send(ANONYMOUS + BODY)
         await half.send(HALVES["half of the headers"])
