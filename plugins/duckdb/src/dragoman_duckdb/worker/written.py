@@ -16,9 +16,9 @@ import duckdb
 
 from dragoman_duckdb.writing import quote_name, quote_text
 
-ZONED = "TIMESTAMP WITH TIME ZONE"
-ZONE = r":[0-9]+(\.[0-9]+)?\s*(Z|UTC|[+-][0-9]{2}(:?[0-9]{2})?)\s*$"
-SAMPLE = 20_480
+_ZONED = "TIMESTAMP WITH TIME ZONE"
+_ZONE = r":[0-9]+(\.[0-9]+)?\s*(Z|UTC|[+-][0-9]{2}(:?[0-9]{2})?)\s*$"
+_SAMPLE = 20_480
 """Rows that tell most orders of a date apart."""
 _MOST_DIGITS = 38
 _SAFE = 15
@@ -67,10 +67,10 @@ def _ask_type(column: str, type_: str, written: str | None) -> str:
     if written:  # DuckDB then reads `infinity` as the year 1900, and ends at a value of another format
         return _unless(f"{column} ~ '.*[0-9].*' AND {_reads(column, written)}", column)
     plain = f"NOT regexp_matches({column}, {quote_text(f'{_FINER}|{_SHORT_YEAR}')})"
-    if type_ == ZONED:
-        return _unless(f"{plain} AND try_cast({column} AS {ZONED}) IS NOT NULL", column)
+    if type_ == _ZONED:
+        return _unless(f"{plain} AND try_cast({column} AS {_ZONED}) IS NOT NULL", column)
     if type_ == "TIMESTAMP":
-        zoned = f"CASE WHEN bool_or(regexp_matches({column}, {quote_text(ZONE)})) THEN {quote_text(ZONED)} END"
+        zoned = f"CASE WHEN bool_or(regexp_matches({column}, {quote_text(_ZONE)})) THEN {quote_text(_ZONED)} END"
         return f"coalesce({_unless(plain, column)}, {zoned})"
     return _unless(plain, column) if type_ == "DATE" else ""
 
@@ -95,7 +95,7 @@ def _ask_decimal(column: str) -> str:
         f"coalesce(max(length(regexp_extract({column}, {quote_text(pattern)}, 1))), 0)"
         for pattern in (r"^\s*-?0*([0-9]*)", r"\.([0-9]*)")
     )
-    is_plain = rf"bool_and({column} = '' OR regexp_matches({column}, '^\s*-?[0-9]*\.?[0-9]*\s*$'))"
+    is_plain = _all(rf"regexp_matches({column}, '^\s*-?[0-9]*\.?[0-9]*\s*$')", column)
     decimal = f"concat('DECIMAL(', {whole} + {scale}, ',', {scale}, ')')"
     return f"CASE WHEN {is_plain} AND {whole} + {scale} <= {_MOST_DIGITS} THEN {decimal} ELSE 'VARCHAR' END"
 
@@ -103,9 +103,9 @@ def _ask_decimal(column: str) -> str:
 def _is_ambiguous(connection: duckdb.DuckDBPyConnection, texts: str, column: str, written: str) -> bool:
     """Return whether day, month and year may be meant in another order, which reads every text of the column too."""
     others: list[str] = [*_other_orders(written)]
-    for rows in (f"(SELECT * FROM {texts} LIMIT {SAMPLE})", texts):
+    for rows in (f"(SELECT * FROM {texts} LIMIT {_SAMPLE})", texts):
         if others:
-            reads = ", ".join(f"bool_and({column} = '' OR {_reads(column, other)})" for other in others)
+            reads = ", ".join(_all(_reads(column, other), column) for other in others)
             (answers,) = connection.execute(f"SELECT {reads} FROM {rows}").fetchall()
             others = [other for other, answer in zip(others, answers, strict=True) if answer]
     return bool(others)
@@ -125,4 +125,9 @@ def _reads(column: str, written: str) -> str:
 
 
 def _unless(fits: str, column: str, type_: str = "VARCHAR") -> str:
-    return f"CASE WHEN NOT bool_and({column} = '' OR ({fits})) THEN {quote_text(type_)} END"
+    return f"CASE WHEN NOT {_all(fits, column)} THEN {quote_text(type_)} END"
+
+
+def _all(fits: str, column: str) -> str:
+    """Return an expression: every text of a column fits, or is empty."""
+    return f"bool_and({column} = '' OR ({fits}))"
