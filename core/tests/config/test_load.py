@@ -388,6 +388,14 @@ def test_all_problems_are_told_at_once(configure: Load) -> None:
     assert {each["key"] for each in problems(configure, content)} == keys
 
 
+def test_a_thousand_problems_of_a_long_file_are_told_with_their_lines(configure: Load) -> None:
+    """The file is read once for all: read for each problem it takes minutes."""
+    content = "databases:\n" + "".join(f"  d{n}:\n    url: sqlite:///a.db\n    odd: 1\n" for n in range(1000))
+    with pytest.raises(ConfigurationError) as caught:
+        configure(content, file="dragoman.yaml")
+    assert [each["line"] for each in caught.value.context["problems"]] == [4 + 3 * n for n in range(1000)]
+
+
 def test_a_wrong_variable_is_named_as_the_user_wrote_it(configure: Load) -> None:
     environ = {"DRAGOMAN_SERVER__PRT": "1", "DRAGOMAN_DATABASES__A__MAX_ROWS": "x"}
     found = problems(configure, one(""), environ=environ)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from dragoman.config import Configuration
-from dragoman.config.positions import line_of
+from dragoman.config.positions import Lines, line_of, read_lines
 from dragoman.config.sources import Problem
 from dragoman.errors import ConfigurationError, ConnectionFailed, DragomanError
 
@@ -20,7 +21,7 @@ PATIENCE = 10
 """Seconds that a database gets to answer."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Check:
     """Checks a configuration that could be read. `warnings`: what could not be checked."""
 
@@ -103,6 +104,10 @@ class Check:
                     f"{key}.keys", ConfigurationError(unused, suggestion="Compare it with `dragoman describe`.")
                 )
 
+    @cached_property
+    def _lines(self) -> Lines:
+        return read_lines(self.configuration.source) if self.configuration.source else {}
+
     def _problem(self, key: str, error: DragomanError) -> Problem:
         """Return a problem of a key, with the source and the line of the key."""
         sources, file = self.configuration.sources, self.configuration.source
@@ -110,6 +115,6 @@ class Check:
         parent = key.rpartition(".")[0]
         near += [origin for path, origin in sources.items() if parent and path.startswith(parent)]
         origin = near[0] if near else "configuration"
-        line = line_of(file, key.split(".")) if file and origin.endswith(file.name) else None
+        line = line_of(self._lines, key.split(".")) if file and origin.endswith(file.name) else None
         message = error.message.removeprefix(f"{key}: ").rstrip(".")
         return Problem(origin, key, message, error.suggestion, line)

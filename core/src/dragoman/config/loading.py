@@ -144,7 +144,7 @@ class _Reading(Merge):
         policies = self._policies()
         roles = self._roles(databases)
         if self.problems:
-            raise problems_error([_locate(each, source, shown) for each in self.problems])
+            raise problems_error(_locate(self.problems, source, shown))
         return Configuration(
             databases=MappingProxyType(databases),
             policies=MappingProxyType(policies),
@@ -439,13 +439,17 @@ class _Reading(Merge):
         return origin.file, ".".join((origin.key, *path[known:]))
 
 
-def _locate(problem: Problem, source: Path | None, shown: str) -> Problem:
-    """Return the problem with its line in the file, if it is about the file."""
-    if source is None or problem.file != shown:
-        return problem
-    from dragoman.config.positions import line_of  # only for a file with problems
+def _locate(problems: Sequence[Problem], source: Path | None, shown: str) -> Sequence[Problem]:
+    """Return the problems; those about the file have their lines in it."""
+    if source is None:
+        return problems
+    from dragoman.config.positions import line_of, read_lines  # only for a file with problems
 
-    return dataclasses.replace(problem, line=line_of(source, problem.key.split(".")))
+    lines = read_lines(source)
+    return [
+        dataclasses.replace(each, line=line_of(lines, each.key.split("."))) if each.file == shown else each
+        for each in problems
+    ]
 
 
 def _is_exposed(url: str) -> bool:

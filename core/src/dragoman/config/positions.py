@@ -1,9 +1,9 @@
-"""Finds the line of a key in a configuration file. Only a file with a problem is read a second time."""
+"""Finds the lines of keys in a configuration file. Only a file with problems is read a second time."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,16 +13,24 @@ _PART = re.compile(r"""\s*(?:"([^"]*)"|'([^']*)'|([\w-]+))\s*\.?""")
 _FENCE = re.compile(r'"{3}|\'{3}')
 
 
-def line_of(file: Path, key: Sequence[str]) -> int | None:
-    """Return the line, from 1, of a key or of the nearest table around it; None if the file does not show it.
+Lines = Mapping[tuple[str, ...], int]
+"""The line, from 1, of each key that a file shows."""
+
+
+def read_lines(file: Path) -> Lines:
+    """Return the lines of a file's keys, none if it cannot be read."""
+    try:
+        text = file.read_text(encoding="utf-8-sig")
+        return dict(_yaml_lines(text) if file.suffix.lower() in (".yaml", ".yml") else _toml_lines(text))
+    except (OSError, ValueError):
+        return {}
+
+
+def line_of(lines: Lines, key: Sequence[str]) -> int | None:
+    """Return the line of a key or of the nearest table around it; None if the file does not show it.
 
     Items of lists are counted from 0, as in `("databases", "shop", "keys", "0", "table")`.
     """
-    try:
-        text = file.read_text(encoding="utf-8-sig")
-        lines = dict(_yaml_lines(text) if file.suffix.lower() in (".yaml", ".yml") else _toml_lines(text))
-    except (OSError, ValueError):
-        return None
     ends = (tuple(key[:end]) for end in range(len(key), 0, -1))
     return next((lines[path] for path in ends if path in lines), None)
 
