@@ -109,6 +109,21 @@ async def test_callers_that_go_away_while_it_connects_leave_no_backend_behind(se
     await server.drop(name)
 
 
+async def test_callers_that_go_away_while_a_connection_is_replaced_leave_no_backend_behind(server: Server):
+    """An answer that is too long ends its connection, and the statement runs again over another one."""
+    name = await server.create()
+    executor = PostgresExecutor(server.configure(name, pool_size=1))
+    await value_of(executor, "SELECT 1")
+    async with asyncio.timeout(60), backends_counted(server, name) as most:
+        for n in range(100):
+            long = f"SELECT repeat('x', 1000000) AS x{n} FROM generate_series(1, 30)"
+            await given_up(ask(executor, long, max_bytes=2000), 0.001 * n)
+        assert await value_of(executor, "SELECT 1") == 1
+        assert most() == 1
+    await executor.aclose()
+    await server.drop(name)
+
+
 async def test_closing_does_not_wait_for_what_cannot_be_ended(server: Server):
     name = await server.create()
     executor = PostgresExecutor(server.configure(name, pool_size=1))

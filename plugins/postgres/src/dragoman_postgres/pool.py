@@ -58,7 +58,7 @@ class Session:
     `worked`: the seconds of its loans before the one that began at `since`. Beyond `enough` of them it is replaced.
 
     Of a loan: `seconds`, `tags` and `acting` are those of its request; `compiled`: a statement was prepared; `begun`:
-    its transaction was; `heard`: the server has answered.
+    its transaction was; `heard`: the server has answered; `renewing`: replaces the connection.
     """
 
     connection: Connection
@@ -74,6 +74,7 @@ class Session:
     seconds: float = 0.0
     tags: Mapping[str, str] = field(default_factory=lambda: UNTAGGED)
     acting: Acting | None = None
+    renewing: asyncio.Task[None] | None = None
     _names: Iterator[int] = field(default_factory=itertools.count)
 
     def new_name(self) -> str:
@@ -170,6 +171,9 @@ class Connections(Manager[Session]):
 
     async def clean(self, resource: Session) -> bool:
         """Roll back what a statement has not rolled back itself; the connection is no use when that fails."""
+        if resource.renewing is not None:
+            await asyncio.wait({resource.renewing})
+            resource.renewing = None
         resource.worked += time.monotonic() - resource.since
         if not resource.begun:
             return self.is_usable(resource)
@@ -189,6 +193,8 @@ class Connections(Manager[Session]):
 
     def abort(self, resource: Session) -> None:
         """Close the socket. Work that the server does not end is left to it."""
+        if resource.renewing is not None:
+            resource.renewing.cancel()
         resource.connection.abort()
 
     # What is special to Postgres
@@ -250,15 +256,22 @@ class Connections(Manager[Session]):
         await self._begin_again(session)
 
     async def renew(self, session: Session) -> None:
-        """Give a lent session whose connection is lost a new connection, inside its transaction."""
+        """Give a lent session whose connection is lost a new connection, inside its transaction.
+
+        It goes on connecting if its borrower leaves meanwhile, so that no backend is left that nobody counts.
+        """
         session.prepared.clear()
-        session.heard = False
+        session.heard = session.begun = False
+        session.renewing = asyncio.create_task(self._reconnect(session))
+        await asyncio.shield(session.renewing)
+        await self._begin_again(session)
+
+    async def _reconnect(self, session: Session) -> None:
         await session.connection.leave()
         with translate_errors(self._name):
             session.connection = await self.connector.connect()
         session.types = self._make_types()
         session.worked, session.since = 0.0, time.monotonic()
-        await self._begin_again(session)
 
     async def _begin_again(self, session: Session) -> None:
         try:
