@@ -223,10 +223,13 @@ async def test_a_filtered_table_that_was_replaced_is_read_at_the_second_call(ser
             )
             answer = await ask(toolbox, "execute_query", sql=sql)
             if error := answer.get("error"):
-                assert (error["code"], "Send the query again" in error["suggestion"]) == ("COLUMN_NOT_FOUND", True)
+                # The second where the first call took so long that it was judged once more.
+                again = {"COLUMN_NOT_FOUND": "Send the query again", "QUERY_ERROR": "Send it again"}[error["code"]]
+                assert again in error["suggestion"]
+                told += error["code"] == "COLUMN_NOT_FOUND"
                 answer = await ask(toolbox, "execute_query", sql=sql)
             assert answer["columns"] == ["tenant", column]
-            if (told := told + bool(error)) == 2:
+            if told == 2:
                 break
         assert told == 2  # on a busy machine the gateway may know of a change before the next call
         error = (await ask(toolbox, "execute_query", sql="SELECT 1 FROM sales.orders, (SELECT other) q"))["error"]

@@ -59,7 +59,7 @@ GIVEN = [
     ("CAST(? AS date)", "2024-01-01", "2024-01-01"),
     ("(SELECT max(name) FROM nation WHERE name LIKE ? || '%')", "F", "FRANCE"),
 ]
-DESCRIBED = "SELECT count(*) FROM system.runtime.queries WHERE query LIKE 'DESCRIBE INPUT%'"
+DESCRIBED = "SELECT query_id FROM system.runtime.queries WHERE query LIKE 'DESCRIBE INPUT%'"
 REFUSED = [
     ("coalesce(?, 1)", "abc", "integer"),
     ("coalesce(?, 1)", 2**40, "INTEGER"),
@@ -106,10 +106,10 @@ async def test_a_statement_whose_types_cannot_be_told_ahead_still_runs(executor)
 
 async def test_texts_take_one_statement_and_values_of_other_types_two(executor, trino_server):
     async def described(mark, *values):
-        before = await trino_server.run(DESCRIBED)
+        before = await trino_server.run(DESCRIBED)  # the server forgets old ones, so that their number means nothing
         columns = "".join(f", ? AS {mark}{place}" for place in range(len(values)))
         await ask(executor, f"SELECT 1{columns} FROM nation WHERE name = 'FRANCE'", *values)
-        return (await trino_server.run(DESCRIBED))[0][0] - before[0][0]
+        return len([each for each in await trino_server.run(DESCRIBED) if each not in before])
 
     assert await described("texts", "a", None, "b") == 0
     assert await described("mixed", "a", 1) == 1
