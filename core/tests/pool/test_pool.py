@@ -95,6 +95,8 @@ class Asynchronous(Connection):
     """The asynchronous driver."""
 
     async def connect(self) -> None:
+        if not self.path.exists():  # the driver would leave a thread that may outlive the loop, and fails then
+            raise sqlite3.OperationalError("unable to open database file")
         self.driver = await aiosqlite.connect(f"file:{self.path}?mode=ro", uri=True, isolation_level=None)
         await self.driver.create_function("hold", 0, self.hold)
 
