@@ -211,6 +211,17 @@ async def test_a_dropped_result_is_no_table_any_more_and_a_replaced_one_is_the_n
         assert gone["error"]["code"] == "TABLE_NOT_FOUND"
 
 
+@pytest.mark.parametrize(("kept", "again"), [("a", "a"), ("a", "A"), ("A", "a"), ("Few", "fEW")])
+async def test_a_query_that_would_replace_what_it_reads_is_refused_in_whatever_case(configuration, kept, again):
+    async with Gateway.open(configuration) as gateway:
+        toolbox = Toolbox(gateway, profile="full")
+        await keep(toolbox, kept, "SELECT 1 AS n")
+        read = f"SELECT n FROM {again}"
+        refused = await ask(toolbox, "execute_query", database="results", sql=read, keep=again)
+        assert refused["error"]["code"] == "PARAMETER_ERROR"
+        assert (await ask(toolbox, "execute_query", database="results", sql=read))["rows"] == [[1]]
+
+
 async def test_a_result_that_is_still_coming_is_waited_for_and_then_told_of(configuration, monkeypatch):
     for module in ("dragoman.kept.store", "dragoman.gateway.kept_database"):
         monkeypatch.setattr(f"{module}.SOON", 0.05)

@@ -167,7 +167,7 @@ class Keeper:
             part = await _part(query.opened, query.statement, request.confinement, request.acting)
             return ((database, sql, part),)
         meant = [kept for kept in self._store.of(principal) if kept.name.lower() in sql.lower()]
-        if any(kept.name == name for kept in meant):
+        if any(kept.name.lower() == name.lower() for kept in meant):
             raise ParameterError(
                 f"The query reads {name}, which it would replace.", suggestion="Keep it under another name."
             )
