@@ -169,7 +169,11 @@ SPELLINGS = {
             + digits(draw, draw.choice([1, 2, 20]))
         )
     ),
-    "power": lambda draw: lambda: f"{digits(draw, 1)}.{digits(draw, draw.choice([3, 17]))}e{draw.randint(-9, 9)}",
+    "power": lambda draw: (
+        lambda: (
+            f"{digits(draw, 1)}.{digits(draw, draw.choice([3, 17]))}e{draw.randint(-1, 1) * draw.choice([9, 99, 330])}"
+        )
+    ),
     "clock": lambda draw: lambda: f"10:{draw.randint(10, 59)}:30.{digits(draw, draw.choice([3, 6, 9]))}",
     "moment": lambda draw: lambda: f"2024-01-{draw.randint(10, 28)} 10:20:30.{digits(draw, draw.choice([3, 6, 9]))}",
     "parts": lambda draw: lambda: "-".join(str(draw.randint(1, 12)) for _ in range(3)),

@@ -22,7 +22,7 @@ _SAMPLE = 20_480
 """Rows that tell most orders of a date apart."""
 _MOST_DIGITS = 38
 _SAFE = 15
-"""Characters of a number of which a float keeps all digits, whatever they are."""
+"""Characters of a number without an exponent of which a float keeps all digits, whatever they are."""
 _FINER = r"\.[0-9]{6}[0-9]*[1-9]"
 """Parts of a second that DuckDB cuts off."""
 _SHORT_YEAR = r"^\s*[0-9]{1,3}[^0-9]"
@@ -76,10 +76,10 @@ def _ask_type(column: str, type_: str, written: str | None) -> str:
 
 
 def _keeps_digits(column: str) -> str:
-    """Return a condition: a float has all digits of a number."""
+    """Return a condition: a float has all digits of a number. It has none of 1e400, which is infinite."""
     as_float = f"CAST(try_cast({column} AS DOUBLE) AS VARCHAR)"
     return (
-        f"CASE WHEN length({column}) <= {_SAFE} OR {column} = {as_float} THEN true"
+        f"CASE WHEN (length({column}) <= {_SAFE} AND NOT {column} ~ '.*[0-9.][eE].*') OR {column} = {as_float} THEN true"
         f" ELSE {_digits(column)} = {_digits(as_float)} END"
     )
 
