@@ -1,6 +1,7 @@
 """Parquet files that are one table: every value keeps its meaning, whatever types the files give their columns."""
 
 import random
+import re
 from decimal import Decimal
 
 import duckdb
@@ -125,6 +126,44 @@ async def test_columns_of_the_path_keep_their_type_beside_mixed_ones(lake):
         answer = await gateway.query(None, "SELECT n, day FROM events WHERE day > '2026-01-01'")
         assert answer.rows == [[1.5, "2026-01-02"]]
         assert answer.columns[1].type == "date"
+
+
+DAYS = ("2026-01-02", "2026-1-2", "26-01-02", "1-2-3", "epoch", "infinity", "10000-01-02", "2026-01")
+CLOCKS = ("", " 03:04", "T03:04:05", " 03:04:05.123456", " 03:04:05.123456789")
+ZONES = ("", "Z", "+02", "-05:30")
+SPELT = [f"{day}{clock}{zone}" for day in DAYS for clock in CLOCKS for zone in (ZONES if clock else ("",))]
+SPELT += ["007", "+5", "1e3", "1.0", "true", "9223372036854775808", "__HIVE_DEFAULT_PARTITION__"]
+"""What a path may say of a column; the last is how programs write that it has no value."""
+
+
+@pytest.mark.parametrize("mixed", [False, True])
+async def test_a_column_of_the_path_is_what_the_path_says_and_a_text_where_a_type_would_change_it(lake, mixed):
+    for number, text in enumerate(SPELT):
+        folder = lake.folder / "lake" / f"t{number}"
+        write(folder / f"Said={text}" / "a.parquet", "SELECT 1::INTEGER AS n")
+        write(folder / f"Said={text}" / "b.parquet", f"SELECT 1::{'DOUBLE' if mixed else 'INTEGER'} AS n")
+    async with Gateway.open([lake]) as gateway:
+        for number, text in enumerate(SPELT):
+            answer = await gateway.query(None, f"SELECT DISTINCT said FROM t{number}")
+            ((said,),) = answer.rows
+            assert is_said(said, text), (answer.columns[0].type, said, text)
+
+
+def is_said(said: object, text: str) -> bool:
+    """Whether an answer is this text, or the same day or moment with all its figures."""
+    figures = [[int(figure) for figure in re.findall(r"\d+", str(each))] for each in (said, text)]
+    longest = max(map(len, figures))
+    padded = [each + [0] * (longest - len(each)) for each in figures]
+    is_moment = re.match(r"\d{4,}-\d+-\d+([ T][\d:.]+)?$", text) and padded[0] == padded[1]
+    return said == (None if text.startswith("__") else text) or bool(is_moment)
+
+
+async def test_texts_of_paths_that_mean_two_moments_stay_apart(lake):
+    for text in ("2026-01-01T00:00:00+02", "2026-01-01T00:00:00Z"):
+        write(lake.folder / "lake" / "t" / f"seen={text}" / "a.parquet", "SELECT 1 AS n")
+    async with Gateway.open([lake]) as gateway:
+        assert (await gateway.query(None, "SELECT count(DISTINCT seen) FROM t")).rows == [[2]]
+        assert (await gateway.query(None, "SELECT n FROM t WHERE seen = '2026-01-01T00:00:00Z'")).rows == [[1]]
 
 
 async def test_the_name_of_a_file_is_no_part_of_its_path(lake):

@@ -17,6 +17,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from urllib.parse import unquote
 
 import duckdb
 
@@ -39,6 +40,10 @@ _NOTHING = re.compile(r'"NULL"(?=[],)[]|$)')
 EXACT = 2**53
 """Up to here a `DOUBLE` holds every whole number."""
 MOST_DIGITS = 38
+_PLAIN = re.compile(r"[0-9]{4,}([-/][0-9]{1,2}){2}([ T][0-9]{1,2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?)?")
+"""Dates and moments that mean the same to DuckDB. It drops a zone and parts of a microsecond, and knows the year 26."""
+_AS_WRITTEN = "hive_partitioning = true, hive_types_autocast = false"
+_NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 State = tuple[int, int, int] | None
 _KNOWN: dict[str, dict[str, tuple[State, str]]] = {}
 """The states and schemas of each table's files: when a file comes, the footers of the others are known."""
@@ -111,17 +116,17 @@ def read_parts(connection: duckdb.DuckDBPyConnection, found: Found) -> Parts:
     whole = f"SELECT * FROM read_parquet({found.source}, hive_partitioning = true)"
     shown = connection.execute(f"DESCRIBE {whole}").fetchall()
     alike = [(files, _describe(connection, files[0])) for files in _group_by_schema(connection, found)]
-    hive = {part.partition("=")[0].lower() for part in Path(found.files[0]).parent.parts if "=" in part}
-    held = {name: _types_of(name, alike) for name, *_ in shown if name.lower() not in hive}
+    guessed = {name: type_ for name, type_, *_ in shown}
+    said = _find_types_of_paths(guessed, found.files)
+    held = {name: _types_of(name, alike) for name in guessed if name not in said}
     filled = {name: _leave_nothing_out(types) for name, types in held.items() if len(types) > 1}
     wide = {
         name: "DOUBLE" if _fits_double(connection, name, types, alike) else _widen(types)
         for name, types in filled.items()
     }
     if not wide:
-        return Parts(whole)
-    said = {name: type_ for name, type_, *_ in shown if name.lower() in hive}
-    columns = {name: said.get(name) or wide.get(name) for name, *_ in shown}
+        return Parts(whole if said.items() <= guessed.items() else _cast_paths(found.source, said))
+    columns = {name: said.get(name) or wide.get(name) for name in guessed}
     groups: dict[tuple[str | None, ...], list[str]] = defaultdict(list)
     for files, types in alike:
         groups[tuple(types.get(name.lower()) for name in columns)] += files
@@ -129,6 +134,35 @@ def read_parts(connection: duckdb.DuckDBPyConnection, found: Found) -> Parts:
     texts = {name: sorted(filled[name]) for name, type_ in wide.items() if type_ == "VARCHAR"}
     comments = {name: f"{' or '.join(types).lower()}, as exact text" for name, types in texts.items() if len(types) > 1}
     return Parts(" UNION ALL ".join(selects), comments)
+
+
+def _find_types_of_paths(guessed: Types, files: Iterable[str]) -> dict[str, str]:
+    """Return the types of the columns of paths: text where DuckDB's guess changes what a path says."""
+    texts = _read_paths(files)
+    return {
+        name: type_
+        if type_ not in ("DATE", "TIMESTAMP") or all(map(_PLAIN.fullmatch, texts[name.lower()]))
+        else "VARCHAR"
+        for name, type_ in guessed.items()
+        if name.lower() in texts
+    }
+
+
+def _read_paths(files: Iterable[str]) -> Mapping[str, set[str]]:
+    """Return what the paths say of each of their columns, by its name in lower case."""
+    texts: dict[str, set[str]] = defaultdict(set)
+    for folder in {os.path.dirname(path) for path in files}:
+        for part in Path(folder).parts:
+            name, is_column, value = part.partition("=")
+            if is_column:
+                texts[name.lower()] |= {unquote(value)} - {_NO_VALUE}
+    return texts
+
+
+def _cast_paths(source: str, types: Types) -> str:
+    """Return a query of files whose columns of paths have these types."""
+    casts = (f"CAST({quote_name(name)} AS {type_}) AS {quote_name(name)}" for name, type_ in types.items())
+    return f"SELECT * REPLACE ({', '.join(casts)}) FROM read_parquet({source}, {_AS_WRITTEN})"
 
 
 def _group_by_schema(connection: duckdb.DuckDBPyConnection, found: Found) -> list[list[str]]:
@@ -246,8 +280,7 @@ def _select(
         shown = f"CAST({value} AS {columns[name]})" if columns[name] else value
         return f"{shown} AS {quote_name(name)}"
 
-    options = "hive_partitioning = true, hive_types_autocast = false"
-    return f"SELECT {', '.join(map(write, columns))} FROM read_parquet({_text_of(files)}, {options})"
+    return f"SELECT {', '.join(map(write, columns))} FROM read_parquet({_text_of(files)}, {_AS_WRITTEN})"
 
 
 def _write_number(value: str, type_: str) -> str:
