@@ -78,8 +78,9 @@ def _ask_type(column: str, type_: str, written: str | None) -> str:
 def _keeps_digits(column: str) -> str:
     """Return a condition: a float has all digits of a number. It has none of 1e400, which is infinite."""
     as_float = f"CAST(try_cast({column} AS DOUBLE) AS VARCHAR)"
+    is_short = f"length({column}) <= {_SAFE} AND NOT {column} ~ '.*[0-9.][eE].*'"
     return (
-        f"CASE WHEN (length({column}) <= {_SAFE} AND NOT {column} ~ '.*[0-9.][eE].*') OR {column} = {as_float} THEN true"
+        f"CASE WHEN ({is_short}) OR {column} = {as_float} THEN true"
         f" ELSE {_digits(column)} = {_digits(as_float)} END"
     )
 
