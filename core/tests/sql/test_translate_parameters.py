@@ -30,3 +30,18 @@ def test_a_named_parameter_says_what_to_write(source: str):
     with pytest.raises(DragomanError, match="no place among the values") as caught:
         translate("SELECT a FROM t WHERE a = :id", source=source, target="sqlite")
     assert "$1" in caught.value.suggestion
+
+
+@pytest.mark.parametrize(
+    ("query", "target", "sql", "order"),
+    [
+        ("SELECT strpos(?, ?)", "sqlite", "SELECT INSTR(?, ?)", None),
+        ("SELECT strpos($2, $1)", "sqlite", "SELECT INSTR(?, ?)", (2, 1)),
+        ("SELECT '?', \"?\", [?]", "trino", "SELECT '?', \"?\", ARRAY[?]", None),
+        ("SELECT x FROM t LIMIT ? OFFSET ?", "trino", "SELECT x FROM t OFFSET ? LIMIT ?", (2, 1)),
+        ("FROM (SELECT ? AS a) SELECT a, ?", "sqlite", "SELECT a, ? FROM (SELECT ? AS a)", (2, 1)),
+    ],
+)
+def test_a_plain_mark_is_a_parameter_of_duckdb_as_in_its_own_sql(query: str, target: str, sql: str, order):
+    translated = translate(query, source="duckdb", target=target)
+    assert (translated.sql, translated.order) == (sql, order)

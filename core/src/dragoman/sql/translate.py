@@ -41,6 +41,8 @@ MOST_PARAMETERS = 100_000
 _MARK = "DRAGOMAN_PARAMETER"
 _POSTGRES = frozenset({"postgres", "redshift", "materialize", "risingwave", "duckdb"})
 """SQLs with the grammar of Postgres."""
+_BOTH_PARAMETERS = frozenset({"duckdb"})
+"""SQLs with `$1` in which a plain `?` is a parameter, too, and no operator."""
 _ALIASES = {"postgresql": "postgres", "sqlserver": "tsql", "mariadb": "mysql"}
 
 
@@ -158,7 +160,8 @@ def _mark_parameters(statement: Statement) -> str:
     changes = list(written_out(statement.text, statement.tokens, statement.sqlglot))
     last = 0
     for token in statement.tokens:
-        if token.kind == "parameter":
+        is_mark = token.text == "?" and token.kind == "mark" and statement.sqlglot in _BOTH_PARAMETERS
+        if token.kind == "parameter" or is_mark:
             # A plain ? takes the number after the largest so far, as in SQLite.
             number = _place(token.text[1:] or str(last + 1))
             last = max(last, number)

@@ -79,10 +79,7 @@ def _keeps_digits(column: str) -> str:
     """Return a condition: a float has all digits of a number. It has none of 1e400, which is infinite."""
     as_float = f"CAST(try_cast({column} AS DOUBLE) AS VARCHAR)"
     is_short = f"length({column}) <= {_SAFE} AND NOT {column} ~ '.*[0-9.][eE].*'"
-    return (
-        f"CASE WHEN ({is_short}) OR {column} = {as_float} THEN true"
-        f" ELSE {_digits(column)} = {_digits(as_float)} END"
-    )
+    return f"CASE WHEN ({is_short}) OR {column} = {as_float} THEN true ELSE {_digits(column)} = {_digits(as_float)} END"
 
 
 def _digits(text: str) -> str:
