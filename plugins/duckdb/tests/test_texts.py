@@ -7,10 +7,14 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
+from pathlib import Path
 
 import duckdb
 import pytest
 from dragoman import Database, Gateway, QueryTimeout
+from dragoman.workers.frames import Failed, Report, Rows, Run
+from dragoman_duckdb.frames import Setup
+from dragoman_duckdb.worker.session import Session
 from dragoman_duckdb.worker.texts import find_small, write_call
 
 SAMPLE = 20_480
@@ -253,3 +257,65 @@ def date_of(text: str, order: str) -> object:
     with suppress(ValueError):
         return datetime.combine(date(year, month, day), time.fromisoformat(clock) if clock else time())
     return None
+
+
+def answer_while(folder: Path, monkeypatch, change, order: Run) -> list[Report]:
+    """Return what a process sends if its folder changes after it was looked at, and before the statement runs."""
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr("dragoman_duckdb.worker.texts._KNOWN", {})
+    monkeypatch.setattr(Session, "_check", lambda *_: change(folder))
+    (folder / "t.csv").write_text("id,c\n1,5\n")
+    sent: list[Report] = []
+    Session(Setup(path=str(folder), memory=100, threads=1)).run(order, sent.append)
+    return sent
+
+
+def replace_table(folder: Path) -> None:
+    (folder / "new").write_text("c,id\n7,1\n")
+    (folder / "new").replace(folder / "t.csv")
+
+
+def grow_table(folder: Path) -> None:
+    with (folder / "t.csv").open("a") as file:
+        file.write("2,8\n")
+
+
+@pytest.mark.parametrize("reads", [[("T",)], [("main", "t")], None])
+@pytest.mark.parametrize("sql", ["SELECT id FROM t", "SELECT id FROM t WHERE id = 5", "SELECT c FROM t WHERE c = 7"])
+def test_no_row_of_a_file_that_another_one_replaces_meanwhile_is_answered(tmp_path, monkeypatch, sql, reads):
+    """The other one has its columns in another order, and DuckDB would take them for those of the first."""
+    sent = answer_while(tmp_path, monkeypatch, replace_table, Run(sql, [], 10, 1000, 10, reads=reads))
+    assert not any(isinstance(each, Rows) for each in sent)
+    assert isinstance(sent[-1], Failed)
+    assert sent[-1].error == "Busy"
+
+
+@pytest.mark.parametrize(("change", "reads"), [(grow_table, [("t",)]), (replace_table, [("other",)])])
+def test_a_file_that_grows_and_one_that_is_not_read_refuse_nothing(tmp_path, monkeypatch, change, reads):
+    sent = answer_while(tmp_path, monkeypatch, change, Run("SELECT count(*) > 0 FROM t", [], 10, 1000, 10, reads=reads))
+    assert [each.json for each in sent if isinstance(each, Rows)] == [b"[true]"]
+
+
+@pytest.mark.parametrize("comes", ["t.parquet", "t.csv"])
+async def test_a_file_that_has_gone_keeps_nobody_from_the_one_that_came(lake, comes):
+    folder = lake.folder / "lake"
+    (folder / "t.csv").write_text("id\n1\n")
+    async with Gateway.open([replace(lake, pool_size=1)]) as gateway:
+        assert (await gateway.query(None, "SELECT id FROM t")).rows == [[1]]
+        (folder / "t.csv").unlink()
+        duckdb.sql(f"COPY (SELECT 2 AS id) TO '{folder / comes}'")
+        assert (await gateway.query(None, "SELECT id FROM t")).rows == [[2]]
+
+
+def test_what_was_found_out_of_a_file_is_forgotten_when_the_file_is_too_large(tmp_path, monkeypatch):
+    """Otherwise every query of it would be refused, since it is another file."""
+    order = Run("SELECT c FROM t", [], 10, 1000, 10, reads=[("t",)])
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("dragoman_duckdb.worker.texts._KNOWN", {})
+    (tmp_path / "t.csv").write_text("id,c\n1,5\n")
+    session = Session(Setup(path=str(tmp_path), memory=100, threads=1))
+    monkeypatch.setattr(find_small, "__defaults__", (0,))
+    replace_table(tmp_path)
+    sent: list[Report] = []
+    session.run(order, sent.append)
+    assert [each.json for each in sent if isinstance(each, Rows)] == [b'["7"]']

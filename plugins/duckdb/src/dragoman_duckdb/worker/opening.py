@@ -20,7 +20,7 @@ from dragoman_duckdb.frames import Setup
 from dragoman_duckdb.rules import RULES
 from dragoman_duckdb.schemas import in_order
 from dragoman_duckdb.worker.parts import Found, Parts, find_parts, literally, read_parts
-from dragoman_duckdb.worker.texts import find_small, read_text, write_call
+from dragoman_duckdb.worker.texts import find_small, forget_others, read_text, write_call
 from dragoman_duckdb.writing import quote_name, quote_text
 
 Sealing = dict[str, str | bool | int | float | list[str]]
@@ -62,6 +62,7 @@ def _open_folder(folder: Path, limits: Sealing) -> duckdb.DuckDBPyConnection:
     connection.execute("SET enable_external_access = false")
     relations = list(_relations(Path()))
     small = find_small(found.files[0] for _, reader, found in relations if reader == "read_csv")
+    forget_others(small)
     for name, reader, found in relations:
         _make_view(connection, name, reader, found, small)
     return connection

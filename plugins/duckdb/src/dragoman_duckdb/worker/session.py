@@ -24,6 +24,7 @@ from dragoman_duckdb.frames import Setup
 from dragoman_duckdb.types import add_casts, columns
 from dragoman_duckdb.worker.opening import borrow, find_posing, open_sealed, put_engine_first
 from dragoman_duckdb.worker.reading import Readings
+from dragoman_duckdb.worker.texts import find_replaced
 from dragoman_duckdb.worker.variants import merge_rows
 
 Row = tuple[Any, ...]
@@ -135,8 +136,9 @@ class Session:
             cursor.execute(statement, order.parameters)
             # One by one: if several are fetched at once, none arrives before an interrupt.
             rows = iter(cursor.fetchone, None)
-            sender = Sender(order, columns(report.names, report.types), send)
+            sender = _Sender(order, columns(report.names, report.types), send)
             sender.send_all(merge_rows(rows, variants) if variants else rows)
+            sender.tell()
 
     def _plan(self, cursor: duckdb.DuckDBPyConnection, order: Run) -> Any:
         plan = _ask(cursor, "EXPLAIN (FORMAT JSON) " if order.verbose else "EXPLAIN ", order)[0][1]
@@ -149,6 +151,15 @@ class Session:
         told = error if isinstance(error, DragomanError) else translate(error)
         message = told.message.replace(f"{self._setup.path}/", "").replace(self._setup.path, "the database")
         return Failed(type(told).__name__, message, told.suggestion, told.identifier, reached=reached)
+
+
+class _Sender(Sender):
+    """Sends no rows of a file that was replaced meanwhile: they might stand under the names of other columns."""
+
+    def tell(self) -> None:
+        replaced = find_replaced(self._order.sql, self._order.reads)
+        if replaced is not None:
+            raise dragoman.Busy(f"{replaced} was replaced while the query read it.", suggestion="Send the query again.")
 
 
 def _ask(cursor: duckdb.DuckDBPyConnection, what: str, order: Run) -> list[Row]:

@@ -10,8 +10,9 @@ takes quotes for a part of the value. `written` says which types keep what is wr
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import accumulate
+from pathlib import Path
 from typing import Any, cast
 
 import duckdb
@@ -50,6 +51,12 @@ def find_small(paths: Iterable[str], most: int = MOST) -> frozenset[str]:
     return frozenset(path for (_, path), so_far in zip(sizes, sums, strict=True) if so_far <= most)
 
 
+def forget_others(paths: Collection[str]) -> None:
+    """Forget what was found out of files other than these, which have gone or grown too large to be looked at."""
+    for path in _KNOWN.keys() - paths:
+        del _KNOWN[path]
+
+
 def read_text(connection: duckdb.DuckDBPyConnection, path: str) -> str:
     """Return the call that reads a file with the types that hold every value of all its rows."""
     state = observe(path)
@@ -57,6 +64,25 @@ def read_text(connection: duckdb.DuckDBPyConnection, path: str) -> str:
     if known is None or known[0] != state:
         known = _KNOWN[path] = state, _options(connection, path)
     return write_call(path, known[1])
+
+
+def find_replaced(sql: str, reads: Iterable[Sequence[str]] | None) -> str | None:
+    """Return a file in whose place there is another one than was looked at, if the statement reads it.
+
+    What was found out tells its columns by their order. A file that has grown keeps the order. `reads`: the statement's
+    relations, their names in parts; None: those whose name its text has.
+    """
+    named = sql.lower() if reads is None else {parts[-1].lower() for parts in reads}
+    replaced = (
+        path
+        for path, (state, _) in _KNOWN.items()
+        if Path(path).stem.lower() in named and _is_other(state, observe(path))
+    )
+    return next(replaced, None)
+
+
+def _is_other(state: State, now: State) -> bool:
+    return state is None or now is None or state[0] != now[0]
 
 
 def write_call(path: str, options: str = AS_TEXT) -> str:
