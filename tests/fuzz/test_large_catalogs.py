@@ -133,6 +133,31 @@ async def test_callers_with_a_part_of_thousands_of_relations_hold_nobody_up(
     assert max(map(min, zip(*pauses, strict=True))) < MOST * unit()
 
 
+CONFINING = """
+[databases.large]
+url = "sqlite:///large.db"
+
+[roles.reader]
+principals = ["*"]
+[[roles.reader.grants]]
+database = "large"
+tables = ["main.*"]
+filter = "id > 0"
+"""
+
+
+async def test_a_check_of_roles_that_confine_thousands_of_relations_holds_nobody_up(tmp_path: Path):
+    sqlite_file(tmp_path, "large", ";".join(tables(2_000)) + ";")
+    configuration = tmp_path / "dragoman.toml"
+    configuration.write_text(CONFINING)
+    async with Gateway.open(configuration) as gateway:
+        opened = gateway.database("large")
+        snapshot, fit = await opened.catalog.snapshot(), opened.fitting(gateway.roles.everything("large"))
+        checks = [await paused(fit.problems(snapshot)) for _ in range(3)]
+        assert [problems for problems, _ in checks] == [[]] * 3
+        assert min(longest for _, longest in checks) < MOST * unit()
+
+
 def described(number: int) -> Table:
     """A table with a comment that has the first word of thousands of names, and names none of them."""
     return Table(

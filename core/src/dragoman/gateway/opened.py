@@ -322,7 +322,8 @@ class OpenDatabase:
         confiner = self.restrict(DatabaseAccess(roles=(), grants=()), check=_take).confiner
         if confiner is None:
             return ()
-        parts = PartsOfRoles(snapshot, self.dialect, self.config, self._resolver.views.relations)
+        resolve = self._resolver.views.relations
+        parts = await asyncio.to_thread(PartsOfRoles, snapshot, self.dialect, self.config, resolve)
         return await try_parts(await parts.find(roles), confiner, self._compile, compiled)
 
     async def _compile(self, request: Request) -> None:

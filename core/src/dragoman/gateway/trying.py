@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import replace
 
 from dragoman.access import Grants, Misfit, NamedTables, Permission, ReadGrant, as_condition, as_conditions
@@ -41,18 +42,24 @@ class PartsOfRoles:
     async def find(self, roles: Sequence[Sequence[ReadGrant]]) -> Found:
         """Return the parts that the grants of each role leave together."""
         found: dict[ConfinedRelation, list[str]] = {}
-        async for grants in without_blocking(roles):
-            for permission in await self._find(grants):
+        for grants in roles:
+            async for permission in self._find(grants):
                 if permission.confined:
                     found.setdefault(permission.confined, []).append(permission.keys[0])
         return found
 
-    async def _find(self, grants: Sequence[ReadGrant]) -> list[Permission]:
+    async def _find(self, grants: Sequence[ReadGrant]) -> AsyncIterator[Permission]:
         decider = Grants(grants, self._dialect, self._database)
+        async for table in without_blocking(await asyncio.to_thread(self._named, grants)):
+            permission = decider.on(table)
+            if permission and await self._is_there(table, permission, decider):
+                yield permission
+
+    def _named(self, grants: Sequence[ReadGrant]) -> Sequence[Table]:
+        """Return the relations that the grants which filter or mask name."""
         patterns = dict.fromkeys(pattern for grant in grants if grant.confines for pattern in grant.tables)
         named = {table.relation: table for pattern in patterns for table in self._tables.find(pattern)}
-        found = [(table, decider.on(table)) for table in named.values()]
-        return [each for table, each in found if each and await self._is_there(table, each, decider)]
+        return tuple(named.values())
 
     async def _is_there(self, table: Table, permission: Permission, decider: Grants) -> bool:
         """Return whether a relation exists for the role, as `GrantedCatalog` decides. A view of a part may not."""
@@ -77,7 +84,7 @@ async def try_parts(
     to `compiled` and not tried again, so an interrupted check continues where it stopped. Raises `ConnectionFailed`.
     """
     wrong: list[Misfit] = []
-    left = _batch([part for part in found if part not in compiled])[::-1]
+    left = await asyncio.to_thread(lambda: _batch([part for part in found if part not in compiled])[::-1])
     while left:
         some = left.pop()
         try:
