@@ -120,6 +120,41 @@ async def test_a_right_is_found_and_the_sql_told_with_it_closes_it(
     assert await bench.dangers() == []
 
 
+ORDINARY = """
+GRANT USAGE ON SCHEMA app TO me;
+CREATE TYPE app.mood AS ENUM ('sad', 'ok');
+CREATE TYPE app.pair AS (a integer, b text);
+CREATE DOMAIN app.percent AS integer CHECK (value <= 100);
+CREATE TYPE app.span AS RANGE (subtype = float8);
+CREATE TYPE app.moods AS RANGE (subtype = app.mood);
+CREATE FUNCTION app.half(n integer) RETURNS integer LANGUAGE plpgsql AS 'BEGIN RETURN n / 2; END';
+CREATE AGGREGATE app.total (integer) (sfunc = int4pl, stype = integer);
+CREATE OPERATOR app.@@@ (rightarg = integer, function = app.half);
+CREATE MATERIALIZED VIEW app.counted AS SELECT count(*) FROM app.notes;
+"""
+
+
+async def test_what_ordinary_databases_have_is_no_danger(bench: Bench):
+    await bench.run(ORDINARY)
+    assert await bench.dangers() == []
+
+
+async def test_an_aggregate_of_functions_that_are_a_danger_is_one(bench: Bench):
+    await bench.run("""
+        GRANT USAGE ON SCHEMA app TO me;
+        CREATE FUNCTION app.odd(integer, integer) RETURNS integer LANGUAGE internal AS 'int4pl';
+        CREATE FUNCTION app.lent(integer, integer) RETURNS integer LANGUAGE sql SECURITY DEFINER AS 'SELECT 1';
+        REVOKE EXECUTE ON FUNCTION app.odd(integer, integer), app.lent(integer, integer) FROM PUBLIC;
+        CREATE AGGREGATE app.odds (integer) (sfunc = app.odd, stype = integer);
+        CREATE AGGREGATE app.loans (integer) (sfunc = app.lent, stype = integer);
+    """)
+    (danger,) = await bench.dangers()
+    assert "app.odds" in danger.message
+    assert "app.loans" in danger.message
+    await bench.run(danger.remedy)
+    assert await bench.dangers() == []
+
+
 async def test_everything_at_once_is_closed_by_what_is_told(bench: Bench):
     await bench.run("GRANT SELECT ON orders TO me")
     for granted, _, _ in DANGERS:

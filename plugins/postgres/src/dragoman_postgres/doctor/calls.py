@@ -101,7 +101,16 @@ LEFT JOIN pg_extension e ON e.oid = d.refobjid AND d.refclassid = 'pg_extension'
 WHERE has_function_privilege(session_user, p.oid, 'EXECUTE') AND has_schema_privilege(session_user, n.oid, 'USAGE')
   AND p.prorettype <> ALL ('{internal,trigger,event_trigger,fdw_handler,language_handler,index_am_handler}'::regtype[])
   AND CASE WHEN $2 THEN n.nspname = 'pg_catalog' OR e.oid IS NOT NULL
-      ELSE n.nspname NOT IN ('pg_catalog', 'information_schema') AND e.oid IS NULL END
+      ELSE n.nspname NOT IN ('pg_catalog', 'information_schema') AND e.oid IS NULL
+        -- What CREATE TYPE ... AS RANGE makes beside the type.
+        AND (l.lanname <> 'internal' OR p.prosrc !~ '^(multi)?range_constructor[0-3]$')
+        -- An aggregate does what its functions do, with its owner's right to call them.
+        AND (p.prokind <> 'a' OR EXISTS (
+          SELECT FROM pg_aggregate g JOIN pg_proc s ON s.oid = ANY (ARRAY[g.aggtransfn, g.aggfinalfn, g.aggcombinefn,
+            g.aggserialfn, g.aggdeserialfn, g.aggmtransfn, g.aggminvtransfn, g.aggmfinalfn]::oid[])
+          JOIN pg_language sl ON sl.oid = s.prolang
+          WHERE g.aggfnoid = p.oid AND s.oid >= 16384 AND (s.prosecdef OR NOT sl.lanpltrusted) AND NOT EXISTS (
+            SELECT FROM pg_depend m WHERE m.classid = 'pg_proc'::regclass AND m.objid = s.oid AND m.deptype = 'e'))) END
 ORDER BY 1
 """
 _C = ("c", "internal")
