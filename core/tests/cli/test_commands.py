@@ -256,6 +256,18 @@ def test_config_check_notes_a_server_that_does_not_answer(dragoman: Dragoman, fo
     assert "schemas and keys were not checked" in outcome.err
 
 
+def test_config_check_notes_roles_that_it_had_no_time_to_check(
+    dragoman: Dragoman, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    roles = "[roles.all]\nprincipals = ['*']\n[[roles.all.grants]]\ndatabase = 'shop'\ntables = ['main.*']\n"
+    (folder / "dragoman.toml").write_text("[databases.shop]\nurl = 'sqlite:///shop.db'\n" + roles)
+    assert dragoman("config", "check").err == ""
+    monkeypatch.setattr("dragoman.gateway.gateway.PATIENCE", 0.0)
+    outcome = dragoman("config", "check")
+    assert (outcome.code, outcome.out) == (0, "no problems found\n")
+    assert "databases.shop: roles were not checked" in outcome.err
+
+
 @pytest.mark.parametrize(
     ("name", "text", "line"),
     [("dragoman.toml", "[server]\nport = = 1\n", 2), ("dragoman.yaml", "server:\n  port: [\n", 3)],

@@ -190,7 +190,12 @@ class Gateway:
                 for face in opened.identity_views():
                     found += await face.fitting(grants).problems(await face.catalog.snapshot())
             return found
-        except (DragomanError, TimeoutError):
+        except TimeoutError:
+            _log.warning(
+                "roles were not checked on the database %s within %g seconds; a later call does", name, PATIENCE
+            )
+            return []
+        except DragomanError:
             return []
 
     def _wrong_delegations(self, configuration: Configuration) -> Iterator[Misfit]:
