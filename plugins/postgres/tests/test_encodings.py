@@ -9,7 +9,7 @@ from contextlib import AbstractAsyncContextManager
 
 import asyncpg
 import pytest
-from dragoman import ConfigurationError, DragomanError, Gateway, Principal, UnsafeSql
+from dragoman import ConfigurationError, DragomanError, Gateway, Principal, QueryError, UnsafeSql
 from dragoman.config import Configuration
 from dragoman.config.roles import Grant, Role
 from dragoman.tools import Toolbox
@@ -152,6 +152,31 @@ def read(gateways: dict[str, Gateway]):
         return (await gateways[encoding].query(None, sql)).rows
 
     return read
+
+
+NO_UTF8 = r"""
+DO $$ BEGIN EXECUTE E'CREATE FUNCTION "f\351"() RETURNS integer LANGUAGE sql AS $f$SELECT 1$f$'; END $$
+"""
+
+
+@pytest.mark.parametrize(
+    ("planted", "sql"), [(r"INSERT INTO plain VALUES (E'caf\351')", "SELECT v FROM plain"), (NO_UTF8, "SELECT 1")]
+)
+async def test_bytes_that_are_no_utf8_are_told_as_such(server: Server, planted: str, sql: str):
+    name = await server.create(f"CREATE TABLE plain (v text); {planted}", encoding="SQL_ASCII")
+    async with Gateway.open([server.configure(name)]) as gateway:
+        with pytest.raises(QueryError, match="invalid byte sequence") as raised:
+            await gateway.query(None, sql)
+    await server.drop(name)
+    assert "SQL_ASCII" in raised.value.suggestion
+
+
+async def test_a_value_that_is_no_utf8_is_read_as_bytes(server: Server):
+    name = await server.create(r"CREATE TABLE plain (v) AS SELECT E'caf\351'::text", encoding="SQL_ASCII")
+    async with Gateway.open([server.configure(name)]) as gateway:
+        rows = (await gateway.query(None, "SELECT encode(convert_to(v, 'SQL_ASCII'), 'escape') FROM plain")).rows
+    await server.drop(name)
+    assert rows == [[r"caf\351"]]
 
 
 async def test_a_table_that_cannot_be_named_is_listed_and_its_rows_are_refused(server: Server):

@@ -50,12 +50,12 @@ class PartsOfRoles:
 
     async def _find(self, grants: Sequence[ReadGrant]) -> AsyncIterator[Permission]:
         decider = Grants(grants, self._dialect, self._database)
-        async for table in without_blocking(await asyncio.to_thread(self._named, grants)):
+        async for table in without_blocking(await asyncio.to_thread(self._find_named, grants)):
             permission = decider.on(table)
             if permission and await self._is_there(table, permission, decider):
                 yield permission
 
-    def _named(self, grants: Sequence[ReadGrant]) -> Sequence[Table]:
+    def _find_named(self, grants: Sequence[ReadGrant]) -> Sequence[Table]:
         """Return the relations that the grants which filter or mask name."""
         patterns = dict.fromkeys(pattern for grant in grants if grant.confines for pattern in grant.tables)
         named = {table.relation: table for pattern in patterns for table in self._tables.find(pattern)}
