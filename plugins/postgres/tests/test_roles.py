@@ -384,6 +384,11 @@ async def test_every_type_of_the_servers_own_may_be_named(toolbox, server, datab
     assert [answer["error"]["message"] for answer in answers if "error" in answer] == []
 
 
+async def test_a_row_of_any_type_may_be_named(toolbox):
+    sql = "SELECT * FROM json_populate_recordset(NULL::record, '[{\"a\": 1}]') AS rows (a int)"
+    assert (await ask(toolbox, "execute_query", sql=sql))["rows"] == [[1]]
+
+
 TEXTS = """
 CREATE SCHEMA zyx_aside; CREATE SEQUENCE zyx_aside.zyx_number; CREATE SEQUENCE zyx_public;
 CREATE FUNCTION zyx_aside.zyx_holds(int) RETURNS boolean LANGUAGE sql IMMUTABLE AS 'SELECT true';

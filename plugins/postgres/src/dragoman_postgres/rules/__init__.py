@@ -201,7 +201,7 @@ def rules() -> Rules:
 
 
 # Names that are not functions of one argument, or whose functions are listed as such.
-_OTHER_TYPES = frozenset("box int2vector line lseg name oidvector point".split())
+_OTHER_TYPES = frozenset("box int2vector line lseg name oidvector point record".split())
 # A name without a schema is looked up only in the visible schemas and the system's.
 _OBJECT = re.compile(r"(?:pg_catalog\.)?[a-z_][a-z0-9_$]*")
 _CONFIGURATION = re.compile(rf"\*|{_OBJECT.pattern}")
