@@ -222,6 +222,16 @@ async def test_a_query_that_would_replace_what_it_reads_is_refused_in_whatever_c
         assert (await ask(toolbox, "execute_query", database="results", sql=read))["rows"] == [[1]]
 
 
+async def test_a_result_whose_name_is_a_part_of_other_words_is_replaced(configuration):
+    async with Gateway.open(configuration) as gateway:
+        toolbox = Toolbox(gateway, profile="full")
+        await keep(toolbox, "a", "SELECT 1 AS n")
+        await keep(toolbox, "data", "SELECT 2 AS n")
+        await keep(toolbox, "a", "SELECT max(n) AS a FROM data", database="results")
+        answer = await ask(toolbox, "execute_query", database="results", sql="SELECT * FROM a")
+        assert answer["rows"] == [[2]]
+
+
 async def test_a_result_that_is_still_coming_is_waited_for_and_then_told_of(configuration, monkeypatch):
     for module in ("dragoman.kept.store", "dragoman.gateway.kept_database"):
         monkeypatch.setattr(f"{module}.SOON", 0.05)

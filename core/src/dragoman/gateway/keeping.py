@@ -167,7 +167,7 @@ class Keeper:
             part = await _part(query.opened, query.statement, request.confinement, request.acting)
             return ((database, sql, part),)
         meant = [kept for kept in self._store.of(principal) if kept.name.lower() in sql.lower()]
-        if any(kept.name.lower() == name.lower() for kept in meant):
+        if any(kept.name.lower() == name.lower() for kept in self._read_by(query)):
             raise ParameterError(
                 f"The query reads {name}, which it would replace.", suggestion="Keep it under another name."
             )
@@ -180,10 +180,13 @@ class Keeper:
         """
         if not self.databases.offered:
             return query
-        names = {relation.name.lower() for relation in query.request.reads or ()}
-        read = [kept for kept in self._store.of(query.request.principal) if kept.name.lower() in names]
-        told = dict.fromkeys(notice for kept in read for notice in _parts(kept))
+        told = dict.fromkeys(notice for kept in self._read_by(query) for notice in _parts(kept))
         return replace(query, notices=(*query.notices, *told)) if told else query
+
+    def _read_by(self, query: Query) -> list[Kept]:
+        """Return the kept results that a query on them reads."""
+        names = {relation.name.lower() for relation in query.request.reads or ()}
+        return [kept for kept in self._store.of(query.request.principal) if kept.name.lower() in names]
 
     async def find(self, name: str, principal: Principal) -> Kept:
         """Return a caller's result, if the caller may still run its query and has the same part of its tables.
