@@ -1,5 +1,6 @@
 """Watching a server that runs: what Prometheus reads, what a collector gets, what the log tells of slow queries."""
 
+import asyncio
 import importlib.util
 import json
 import signal
@@ -8,13 +9,18 @@ import sqlite3
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
+from dragoman import Database, Gateway
+from dragoman.config import Configuration, Server
 from dragoman.mcp.reloading import Looks
+from dragoman.tools import Toolbox
 from prometheus_client.parser import text_string_to_metric_families
+from serving import client_of
 
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 PARENT = f"00-{TRACE}-00f067aa0ba902b7-01"
@@ -245,6 +251,36 @@ async def test_a_database_that_does_not_answer_keeps_nobody_waiting_for_readines
             answers = [await client.get(f"{url}/ready") for _ in range(5)]
     assert {answer.text for answer in answers} == {'{"status":"ready","databases":{"shop":"ready","frozen":"unknown"}}'}
     assert min(answer.elapsed.total_seconds() for answer in answers) < 0.9
+
+
+@pytest.mark.parametrize("names", [("shop",), ("shop", "other", "frozen"), ("other", "shop")])
+async def test_readiness_names_what_was_asked_although_a_reload_changes_the_databases(
+    tmp_path: Path, names: tuple[str, ...]
+) -> None:
+    (tmp_path / "shop.db").touch()
+    asked = asyncio.Event()
+
+    async def say_nothing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked.set()
+        await reader.read()
+        writer.close()
+
+    async with await asyncio.start_server(say_nothing, "127.0.0.1", 0) as silent:
+        shop = Database(name="shop", dialect="sqlite", database="shop.db", folder=tmp_path)
+        port = silent.sockets[0].getsockname()[1]
+        frozen = Database(name="frozen", dialect="postgresql", host="127.0.0.1", port=port, database="x", timeout=1)
+        known = {"shop": shop, "other": replace(shop, name="other"), "frozen": frozen}
+        before = Configuration(databases={"frozen": frozen, "shop": shop}, server=Server(transport="http"))
+        async with Gateway.open(before) as gateway:
+            toolbox = Toolbox(gateway)
+            async with client_of(before.server, toolbox=toolbox) as client:
+                answer = asyncio.create_task(client.get("/ready"))
+                await asked.wait()
+                await toolbox.reload(replace(before, databases={name: known[name] for name in names}))
+                ready = await answer
+    assert ready.status_code == 200
+    states = {"frozen": "unknown", "shop": "ready"}
+    assert ready.json()["databases"] == {name: states[name] for name in names if name in states}
 
 
 async def test_a_hangup_takes_the_configuration_and_a_wrong_one_changes_nothing(serve: Serve, tmp_path: Path) -> None:

@@ -315,8 +315,9 @@ def _closing(app: ASGIApp, sign_in: SignIn) -> ASGIApp:
 
 
 async def _states(gateway: Gateway) -> dict[str, str]:
-    states = await asyncio.gather(*await begin_each([_state(gateway, name) for name in gateway.names]))
-    return dict(zip(gateway.names, states, strict=True))
+    names = gateway.names  # a reload may change them meanwhile
+    states = await asyncio.gather(*await begin_each([_state(gateway, name) for name in names]))
+    return dict(zip(names, states, strict=True))
 
 
 async def _state(gateway: Gateway, name: str) -> str:
