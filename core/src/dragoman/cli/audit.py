@@ -7,6 +7,8 @@ import asyncio
 import json
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -56,7 +58,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             action.add_argument("-n", "--lines", type=int, default=10, help="how many records (10)")
         else:
             action.add_argument(
-                "--since", default="", metavar="TIME", help="records from TIME on (2026-11-01, or 2026-11-01T09:30)"
+                "--since",
+                default="",
+                metavar="TIME",
+                help="records from TIME on (2026-11-01, or 2026-11-01T09:30, UTC)",
             )
             action.add_argument("--until", default="", metavar="TIME", help="records before TIME")
 
@@ -161,7 +166,7 @@ def _as_dict(record: Record) -> dict[str, Any]:
 def _report(arguments: argparse.Namespace) -> int:
     from dragoman.audit import report
 
-    made = report(_records(arguments, arguments.since, arguments.until))
+    made = report(_records(arguments, _moment(arguments.since), _moment(arguments.until)))
     told = [_summarize(principal, database, usage) for (principal, database), usage in sorted(made.usage.items())]
     if arguments.json:
         put(json.dumps(told, ensure_ascii=False))
@@ -170,6 +175,18 @@ def _report(arguments: argparse.Namespace) -> int:
     columns = ("principal", "database", *acting, "calls", "refused", "rows", "bytes", "ms", "outcomes", "relations")
     print_table(columns, [[_format(each[column]) for column in columns] for each in told])
     return 0
+
+
+def _moment(text: str) -> str:
+    """Return a time as records have theirs, so that texts compare as times do. None stays empty."""
+    for rest in ("", "-01", "-01-01") if text else ():  # a month or a year is its first day
+        with suppress(ValueError, OverflowError):
+            told = datetime.fromisoformat(text + rest)
+            moment = told.astimezone(UTC) if told.tzinfo else told
+            return moment.replace(tzinfo=None).isoformat(timespec="microseconds")
+    if text:
+        raise ConfigurationError(f"{text!r} is not a time.", suggestion="Write 2026-11-01, or 2026-11-01T09:30 (UTC).")
+    return ""
 
 
 def _summarize(principal: str, database: str, usage: Usage) -> dict[str, Any]:
