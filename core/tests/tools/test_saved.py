@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from dragoman import Gateway, Principal
-from dragoman.config import Audit, Configuration, Server
+from dragoman.config import Audit, Configuration, ModelSettings, Server
 from dragoman.tools import Toolbox
+from dragoman.tools.registry import choose
 
 SPENT = """\
 -- description: What each user spent
@@ -64,6 +66,22 @@ async def test_an_exposed_query_is_a_tool_with_typed_arguments(saved, ask, fail)
     assert "leads" not in {tool.name for tool in saved.tools}
     assert (await ask(saved, "spent", least=100))["rows"] == [["grace@example.com", 250]]
     assert (await fail(saved, "spent", {"least": "many"}))["code"] == "PARAMETER_ERROR"
+
+
+def test_no_exposed_query_takes_the_place_of_our_own_tool(tmp_path, caplog):
+    """Neither where it is offered nor on a server that does not offer it."""
+    few = Server(queries_dir=tmp_path)
+    everything = replace(few, save_queries=True, state_dir=tmp_path / "state")
+    model = ModelSettings(name="openai:m", examples_dir=tmp_path)
+    servers = [Configuration(databases={}, server=few), Configuration(databases={}, server=everything, model=model)]
+    ours = {spec.name for spec in choose(("full", "admin"), servers[1])} | {"ask", "rate_answer"}
+    for name in (*ours, "own"):
+        (tmp_path / f"{name}.sql").write_text("-- database: shop\n-- expose: tool\nSELECT 1 AS one")
+    for configuration in servers:
+        caplog.clear()
+        made = [spec.name for spec in choose(("full", "admin"), configuration) if spec.handler == "run_tool"]
+        assert made == ["own"]
+        assert {name for name in ours if f"the saved query {name} is not a tool" in caplog.text} == ours
 
 
 @pytest.mark.parametrize("least", [100, "100", "100.0", "1e2"])

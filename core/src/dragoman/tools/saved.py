@@ -6,6 +6,7 @@ import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from dragoman.tools import admin, ask, knowledge, results
 from dragoman.tools.arguments import Argument
 from dragoman.tools.spec import Spec, sql, text
 from dragoman.tools.standard import RESULT, ROWS
@@ -50,7 +51,9 @@ SAVE = Spec(
 )
 SPECS = (LIST, RUN, SAVE)
 _log = logging.getLogger(__name__)
-_TAKEN = {spec.name for spec in (*STANDARD, *SPECS)}
+_OURS = (*STANDARD, *knowledge.SPECS, *results.SPECS, *SPECS, ask.ASK, ask.RATE, *admin.SPECS)
+_TAKEN = frozenset(spec.name for spec in _OURS)
+"""Names of our own tools, of those too that this server does not offer: no query's tool replaces one."""
 
 
 def offer(configuration: Configuration) -> Sequence[Spec]:
@@ -63,7 +66,10 @@ def offer(configuration: Configuration) -> Sequence[Spec]:
     saved = SavedQueries.read(server.queries_dir)
     for each in saved.problems:
         _log.warning("the saved query %s:%d is left out: %s", each.file, each.line, each.message)
-    own = [_tool(query) for query in saved.queries.values() if query.is_tool and query.name not in _TAKEN]
+    exposed = {name: query for name, query in saved.queries.items() if query.is_tool}
+    for name in sorted(exposed.keys() & _TAKEN):
+        _log.warning("the saved query %s is not a tool of its own: dragoman's own tool has this name", name)
+    own = [_tool(query) for name, query in exposed.items() if name not in _TAKEN]
     return (*offer_ours(configuration), *own)
 
 
