@@ -253,11 +253,10 @@ async def test_a_database_that_does_not_answer_keeps_nobody_waiting_for_readines
     assert min(answer.elapsed.total_seconds() for answer in answers) < 0.9
 
 
-@pytest.mark.parametrize("names", [("shop",), ("shop", "other", "frozen"), ("other", "shop")])
-async def test_readiness_names_what_was_asked_although_a_reload_changes_the_databases(
-    tmp_path: Path, names: tuple[str, ...]
-) -> None:
-    (tmp_path / "shop.db").touch()
+@asynccontextmanager
+async def reloading(folder: Path) -> AsyncIterator[tuple[Toolbox, Callable[..., Any]]]:
+    """Yield a server's tools, and what waits until the database `frozen` is asked and then configures these alone."""
+    sqlite3.connect(folder / "shop.db").close()
     asked = asyncio.Event()
 
     async def say_nothing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -266,21 +265,59 @@ async def test_readiness_names_what_was_asked_although_a_reload_changes_the_data
         writer.close()
 
     async with await asyncio.start_server(say_nothing, "127.0.0.1", 0) as silent:
-        shop = Database(name="shop", dialect="sqlite", database="shop.db", folder=tmp_path)
+        shop = Database(name="shop", dialect="sqlite", database="shop.db", folder=folder)
         port = silent.sockets[0].getsockname()[1]
         frozen = Database(name="frozen", dialect="postgresql", host="127.0.0.1", port=port, database="x", timeout=1)
         known = {"shop": shop, "other": replace(shop, name="other"), "frozen": frozen}
         before = Configuration(databases={"frozen": frozen, "shop": shop}, server=Server(transport="http"))
         async with Gateway.open(before) as gateway:
-            toolbox = Toolbox(gateway)
-            async with client_of(before.server, toolbox=toolbox) as client:
-                answer = asyncio.create_task(client.get("/ready"))
+            toolbox = Toolbox(gateway, profile="full")
+
+            async def take(*names: str) -> None:
                 await asked.wait()
                 await toolbox.reload(replace(before, databases={name: known[name] for name in names}))
-                ready = await answer
+
+            yield toolbox, take
+
+
+OTHER_NAMES = pytest.mark.parametrize("names", [("shop",), ("shop", "other", "frozen"), ("other", "shop"), ("other",)])
+
+
+@OTHER_NAMES
+async def test_readiness_names_what_was_asked_although_a_reload_changes_the_databases(
+    tmp_path: Path, names: tuple[str, ...]
+) -> None:
+    async with reloading(tmp_path) as (toolbox, take):
+        async with client_of(Server(transport="http"), toolbox=toolbox) as client:
+            answer = asyncio.create_task(client.get("/ready"))
+            await take(*names)
+            ready = await answer
     assert ready.status_code == 200
     states = {"frozen": "unknown", "shop": "ready"}
     assert ready.json()["databases"] == {name: states[name] for name in names if name in states}
+
+
+@OTHER_NAMES
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("list_databases", {}),
+        ("search_catalog", {"query": "orders"}),
+        ("search_catalog", {"query": "orders", "kinds": ["table", "value"]}),
+        ("search_catalog", {"query": ""}),
+        ("read_resource", {"uri": "databases://list"}),
+    ],
+)
+async def test_a_call_about_all_databases_ends_although_a_reload_removes_some(
+    tmp_path: Path, names: tuple[str, ...], tool: str, arguments: dict[str, Any]
+) -> None:
+    async with reloading(tmp_path) as (toolbox, take):
+        call = asyncio.create_task(toolbox.call(tool, arguments))
+        await take(*names)
+        answer = await call
+    assert not answer.is_error, answer.text
+    assert "no database" not in answer.text
+    assert "other" not in answer.text
 
 
 async def test_a_hangup_takes_the_configuration_and_a_wrong_one_changes_nothing(serve: Serve, tmp_path: Path) -> None:

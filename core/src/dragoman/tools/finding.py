@@ -28,8 +28,9 @@ KINDS: tuple[MatchKind, ...] = ("table", "view", "column", "value")
 
 async def list_databases(call: ToolCall) -> Body:
     """Return every configured database and whether it answers. Those not known to be ready are asked concurrently."""
-    rows = await asyncio.gather(*await begin_each([_database(call, name) for name in call.gateway.names]))
-    budget = _common_budget(list(call.gateway.configuration.databases.values()))
+    known = call.gateway.configuration.databases  # a reload may change them meanwhile
+    rows = await asyncio.gather(*await begin_each([_database(call, known[name]) for name in call.gateway.names]))
+    budget = _common_budget(list(known.values()))
     shown = budget.fitting(rows)
     if len(shown) < len(rows):
         shown += budget.fitting({"name": row["name"]} for row in rows[len(shown) :])
@@ -37,11 +38,10 @@ async def list_databases(call: ToolCall) -> Body:
     return Body({"databases": shown, **({"omitted": left_out} if left_out else {})})
 
 
-async def _database(call: ToolCall, name: str) -> dict[str, Any]:
-    config = call.gateway.configuration.databases[name]
-    facts = {"name": name, "dialect": config.dialect, "description": config.description}
+async def _database(call: ToolCall, config: Database) -> dict[str, Any]:
+    facts = {"name": config.name, "dialect": config.dialect, "description": config.description}
     try:
-        opened = call.gateway.database(name)
+        opened = call.gateway.database(config.name)
         status = await opened.status(wait=PROBE)
     except DragomanError as error:
         return {**drop_empty(facts), "status": "unreachable", "error": error.message, "schemas": list(config.schemas)}
@@ -70,70 +70,75 @@ async def _schemas(opened: OpenDatabase, config: Database) -> list[str]:
 async def search_catalog(call: ToolCall) -> Body:
     """Return the best matches in one or all databases; with an empty query, the names of all relations."""
     names = [call.gateway.database(call["database"]).config.name] if call["database"] else list(call.gateway.names)
+    configured = [call.gateway.configuration.databases[name] for name in names]  # a reload may change them meanwhile
     if not call["query"].strip():
         listings, notices = await _load(call, names, lambda catalog: catalog.listing())
-        budget, told = _notify(call, names, notices)
+        budget, told = _notify(configured, notices)
         if len(listings) == 1 and not call["kinds"]:
-            name, listing = listings[0]
-            told |= await _notes(call, [name], budget)
-            if (described := await describe_small(call.gateway.database(name), listing)) is not None:
+            opened, listing = listings[0]
+            told |= await _notes(call, [opened], budget)
+            if (described := await describe_small(opened, listing)) is not None:
                 return Body({"tables": described, **told})
         return Body({**_everything(listings, _kinds(call), budget), **told})
     snapshots, notices = await _load(call, names, lambda catalog: catalog.snapshot())
-    budget, told = _notify(call, names, notices)
+    budget, told = _notify(configured, notices)
     if not call["kinds"]:
-        told |= await _notes(call, [name for name, _ in snapshots], budget)
+        told |= await _notes(call, [opened for opened, _ in snapshots], budget)
     return Body({"results": budget.fitting(await _rank(call, snapshots)), **told})
 
 
-async def _notes(call: ToolCall, names: Sequence[str], budget: Budget) -> dict[str, Any]:
+async def _notes(call: ToolCall, databases: Sequence[OpenDatabase], budget: Budget) -> dict[str, Any]:
     """Return matching text from files about databases, with the database's name if several were searched."""
     found: list[str] = []
-    for name in names:
-        notes = await find_notes(call.gateway.database(name), call["query"])
-        found += notes if len(names) == 1 else [f"{name}: {note}" for note in notes]
+    for opened in databases:
+        notes = await find_notes(opened, call["query"])
+        found += notes if len(databases) == 1 else [f"{opened.config.name}: {note}" for note in notes]
     return drop_empty({"notes": budget.fitting(found)})
 
 
-def _notify(call: ToolCall, names: Sequence[str], notices: Sequence[str]) -> tuple[Budget, dict[str, Any]]:
+def _notify(databases: Sequence[Database], notices: Sequence[str]) -> tuple[Budget, dict[str, Any]]:
     """Return the remaining budget of an answer about these databases, and its notices."""
-    budget = _common_budget([call.gateway.configuration.databases[name] for name in names])
+    budget = _common_budget(databases)
     told = budget.fitting(notices)
     return budget, {"notices": told} if told else {}
 
 
 async def _load(
     call: ToolCall, names: Sequence[str], look: Callable[[Catalog], Awaitable[Known]]
-) -> tuple[list[tuple[str, Known]], list[str]]:
-    """Return the catalogs that could be read, and why the others could not.
+) -> tuple[list[tuple[OpenDatabase, Known]], list[str]]:
+    """Return the databases whose catalogs could be read, with these, and why the others could not.
 
     If there is only one, its error is raised.
     """
     if len(names) == 1:
-        only = await look(call.gateway.database(names[0]).catalog)
-        return [(names[0], only)], list(only.notices)
-    loaded: list[tuple[str, Known]] = []
+        opened = call.gateway.database(names[0])
+        only = await look(opened.catalog)
+        return [(opened, only)], list(only.notices)
+    loaded: list[tuple[OpenDatabase, Known]] = []
     notices: list[str] = []
     answers = await begin_each([_attempt(call, name, look) for name in names])
     try:
         for number, (name, answer) in enumerate(zip(names, answers, strict=True)):
-            known = await answer
+            found = await answer
             await call.report(number + 1, len(names), name)
-            if isinstance(known, str):
-                notices.append(f"{name} was not searched: {known}")
+            if isinstance(found, str):
+                notices.append(f"{name} was not searched: {found}")
             else:
-                loaded.append((name, known))
-                notices += [f"{name}: {notice}" for notice in known.notices]
+                loaded.append(found)
+                notices += [f"{name}: {notice}" for notice in found[1].notices]
     finally:
         for answer in answers:
             answer.cancel()
     return loaded, notices
 
 
-async def _attempt(call: ToolCall, name: str, look: Callable[[Catalog], Awaitable[Known]]) -> Known | str:
+async def _attempt(
+    call: ToolCall, name: str, look: Callable[[Catalog], Awaitable[Known]]
+) -> tuple[OpenDatabase, Known] | str:
     try:
         async with asyncio.timeout(PATIENCE):
-            return await look(call.gateway.database(name).catalog)
+            opened = call.gateway.database(name)
+            return opened, await look(opened.catalog)
     except TimeoutError:
         return "its catalog is still loading; try again in a moment."
     except DragomanError as error:
@@ -145,10 +150,10 @@ def _kinds(call: ToolCall) -> tuple[MatchKind, ...]:
     return tuple(kind for kind in KINDS if not asked or kind == asked or (isinstance(asked, list) and kind in asked))
 
 
-async def _rank(call: ToolCall, loaded: Sequence[tuple[str, Snapshot]]) -> list[dict[str, Any]]:
+async def _rank(call: ToolCall, loaded: Sequence[tuple[OpenDatabase, Snapshot]]) -> list[dict[str, Any]]:
     found: list[tuple[Match, str, Snapshot]] = []
-    for name, snapshot in loaded:
-        opened = call.gateway.database(name)
+    for opened, snapshot in loaded:
+        name = opened.config.name
         matches, _ = await opened.catalog.search(call["query"], _kinds(call), call["limit"])
         found += [(match, name, snapshot) for match in matches]
         if "value" in _kinds(call):
@@ -173,11 +178,14 @@ def _result(match: Match, database: str, snapshot: Snapshot) -> dict[str, Any]:
     )
 
 
-def _everything(loaded: Sequence[tuple[str, Listing]], kinds: Sequence[MatchKind], budget: Budget) -> dict[str, Any]:
+def _everything(
+    loaded: Sequence[tuple[OpenDatabase, Listing]], kinds: Sequence[MatchKind], budget: Budget
+) -> dict[str, Any]:
     """Return the names of all relations by database and schema, tables and views together."""
     relations: dict[str, dict[str, list[str]]] = {}
     left_out = 0
-    for name, listing in loaded:
+    for opened, listing in loaded:
+        name = opened.config.name
         wanted = {
             key: [each for each in entries if each.is_listed and _is_wanted(kinds, each.kind == "view")]
             for key, entries in listing.schemas.items()

@@ -15,7 +15,7 @@ from dragoman.errors import DragomanError, NotFound, ParameterError, ResultNotFo
 from dragoman.exports import MEDIA_TYPES, TEXTS
 from dragoman.gateway import Gateway
 from dragoman.gateway.opened import OpenDatabase
-from dragoman.model import Principal, Table
+from dragoman.model import Database, Principal, Table
 from dragoman.saved.queries import front_matter
 from dragoman.tools import saved_queries
 from dragoman.tools.answer import encode, size
@@ -34,17 +34,17 @@ Reader = Callable[[Gateway, Principal, Mapping[str, str]], Awaitable[str | bytes
 
 async def databases(gateway: Gateway, principal: Principal, values: Mapping[str, str]) -> str:
     """Return every database with the numbers of its tables and views, without them if it does not answer in time."""
-    rows = await asyncio.gather(*await begin_each([_database(gateway, name) for name in gateway.names]))
+    known = gateway.configuration.databases  # a reload may change them meanwhile
+    rows = await asyncio.gather(*await begin_each([_database(gateway, known[name]) for name in gateway.names]))
     return _json({"databases": rows})
 
 
-async def _database(gateway: Gateway, name: str) -> dict[str, Any]:
-    config = gateway.configuration.databases[name]
-    facts: dict[str, Any] = {"name": name, "dialect": config.dialect, "description": config.description}
-    facts["schema"] = uris.expand(uris.SCHEMA, database=name)
+async def _database(gateway: Gateway, config: Database) -> dict[str, Any]:
+    facts: dict[str, Any] = {"name": config.name, "dialect": config.dialect, "description": config.description}
+    facts["schema"] = uris.expand(uris.SCHEMA, database=config.name)
     try:
         async with asyncio.timeout(PROBE):
-            opened = gateway.database(name)
+            opened = gateway.database(config.name)
             facts["description"] = await opened.describe()
             listing = await opened.catalog.listing()
     except (TimeoutError, DragomanError) as error:
