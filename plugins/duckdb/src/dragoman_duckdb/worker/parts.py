@@ -42,8 +42,14 @@ EXACT = 2**53
 MOST_DIGITS = 38
 _PLAIN = re.compile(r"[0-9]{4,}([-/][0-9]{1,2}){2}([ T][0-9]{1,2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?)?")
 """Dates and moments that mean the same to DuckDB. It drops a zone and parts of a microsecond, and knows the year 26."""
+_NUMBER = re.compile(r"-?[0-9]+")
+"""Whole numbers as paths have them. DuckDB reads 0x1F, too."""
+_KEPT = {"BIGINT": _NUMBER, "DATE": _PLAIN, "TIMESTAMP": _PLAIN}
+"""What the texts of a path look like that DuckDB may read as the type that it guesses."""
 _AS_WRITTEN = "hive_partitioning = true, hive_types_autocast = false"
 _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
+_NOTHING_IN_TYPES = "NULL"
+"""What DuckDB's guess, too, takes for no value, in any case, except in texts: older versions of DuckDB wrote it."""
 State = tuple[int, int, int] | None
 _KNOWN: dict[str, dict[str, tuple[State, str]]] = {}
 """The states and schemas of each table's files: when a file comes, the footers of the others are known."""
@@ -140,9 +146,7 @@ def _find_types_of_paths(guessed: Types, files: Iterable[str]) -> dict[str, str]
     """Return the types of the columns of paths: text where DuckDB's guess changes what a path says."""
     texts = _read_paths(files)
     return {
-        name: type_
-        if type_ not in ("DATE", "TIMESTAMP") or all(map(_PLAIN.fullmatch, texts[name.lower()]))
-        else "VARCHAR"
+        name: type_ if type_ not in _KEPT or all(map(_KEPT[type_].fullmatch, texts[name.lower()])) else "VARCHAR"
         for name, type_ in guessed.items()
         if name.lower() in texts
     }
@@ -155,14 +159,21 @@ def _read_paths(files: Iterable[str]) -> Mapping[str, set[str]]:
         for part in Path(folder).parts:
             name, is_column, value = part.partition("=")
             if is_column:
-                texts[name.lower()] |= {unquote(value)} - {_NO_VALUE}
+                nothing = value == _NO_VALUE or value.upper() == _NOTHING_IN_TYPES
+                texts[name.lower()] |= set() if nothing else {unquote(value)}
     return texts
 
 
 def _cast_paths(source: str, types: Types) -> str:
     """Return a query of files whose columns of paths have these types."""
-    casts = (f"CAST({quote_name(name)} AS {type_}) AS {quote_name(name)}" for name, type_ in types.items())
+    casts = (f"{_cast_path(name, type_)} AS {quote_name(name)}" for name, type_ in types.items())
     return f"SELECT * REPLACE ({', '.join(casts)}) FROM read_parquet({source}, {_AS_WRITTEN})"
+
+
+def _cast_path(name: str, type_: str) -> str:
+    """Return an expression of a path's text as a value of a type."""
+    text = quote_name(name)
+    return text if type_ == "VARCHAR" else f"CAST(nullif(upper({text}), '{_NOTHING_IN_TYPES}') AS {type_})"
 
 
 def _group_by_schema(connection: duckdb.DuckDBPyConnection, found: Found) -> list[list[str]]:
@@ -274,7 +285,9 @@ def _select(
     """Return a query of files that give their columns the same types. A column that they lack is NULL."""
 
     def write(name: str) -> str:
-        value = quote_name(name) if types[name] or name in hive else "NULL"
+        if name in hive:
+            return f"{_cast_path(name, hive[name])} AS {quote_name(name)}"
+        value = quote_name(name) if types[name] else "NULL"
         if columns[name] == "VARCHAR":
             value = _write_number(value, types[name] or "")
         shown = f"CAST({value} AS {columns[name]})" if columns[name] else value
