@@ -290,6 +290,40 @@ def test_no_row_of_a_file_that_another_one_replaces_meanwhile_is_answered(tmp_pa
     assert sent[-1].error == "Busy"
 
 
+def test_a_name_with_a_quote_is_found_in_the_text_of_a_statement(tmp_path, monkeypatch):
+    (tmp_path / 'A"b.csv').write_text("id,c\n1,5\n")
+
+    def replace_odd(folder: Path) -> None:
+        (folder / "new").write_text("c,id\n7,1\n")
+        (folder / "new").replace(folder / 'A"b.csv')
+
+    sent = answer_while(tmp_path, monkeypatch, replace_odd, Run('SELECT id FROM "a""b"', [], 10, 1000, 10, reads=None))
+    assert not any(isinstance(each, Rows) for each in sent)
+
+
+class Counting(dict[str, object]):
+    """Counts how often all of what it knows is gone through."""
+
+    times = 0
+
+    def items(self):
+        self.times += 1
+        return super().items()
+
+
+def test_many_rows_ask_once_which_files_their_statement_reads(tmp_path, monkeypatch):
+    """A folder may have thousands of files, and an answer thousands of batches."""
+    known = Counting()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("dragoman_duckdb.worker.texts._KNOWN", known)
+    (tmp_path / "t.csv").write_text("id\n" + "1\n" * 100_000)
+    sent: list[Report] = []
+    order = Run("SELECT id FROM t", [], 100_000, 10**9, 60, reads=[("t",)])
+    Session(Setup(path=str(tmp_path), memory=100, threads=1)).run(order, sent.append)
+    assert sum(isinstance(each, Rows) for each in sent) > 1
+    assert known.times == 1
+
+
 @pytest.mark.parametrize(("change", "reads"), [(grow_table, [("t",)]), (replace_table, [("other",)])])
 def test_a_file_that_grows_and_one_that_is_not_read_refuse_nothing(tmp_path, monkeypatch, change, reads):
     sent = answer_while(tmp_path, monkeypatch, change, Run("SELECT count(*) > 0 FROM t", [], 10, 1000, 10, reads=reads))

@@ -10,11 +10,12 @@ import json
 import os
 import re
 import threading
+from collections.abc import Sequence
 from typing import Any
 
 import dragoman
 import duckdb
-from dragoman import DragomanError
+from dragoman import Column, DragomanError
 from dragoman.workers.frames import Columns, Failed, Run, Told
 from dragoman.workers.sending import Send, Sender
 
@@ -24,7 +25,7 @@ from dragoman_duckdb.frames import Setup
 from dragoman_duckdb.types import add_casts, columns
 from dragoman_duckdb.worker.opening import borrow, find_posing, open_sealed, put_engine_first
 from dragoman_duckdb.worker.reading import Readings
-from dragoman_duckdb.worker.texts import find_replaced
+from dragoman_duckdb.worker.texts import find_looked_at, find_replaced
 from dragoman_duckdb.worker.variants import merge_rows
 
 Row = tuple[Any, ...]
@@ -156,8 +157,12 @@ class Session:
 class _Sender(Sender):
     """Sends no rows of a file that was replaced meanwhile: they might stand under the names of other columns."""
 
+    def __init__(self, order: Run, columns: Sequence[Column], send: Send) -> None:
+        super().__init__(order, columns, send)
+        self._files = find_looked_at(order.sql, order.reads)
+
     def tell(self) -> None:
-        replaced = find_replaced(self._order.sql, self._order.reads)
+        replaced = find_replaced(self._files)
         if replaced is not None:
             raise dragoman.Busy(f"{replaced} was replaced while the query read it.", suggestion="Send the query again.")
 

@@ -10,9 +10,9 @@ takes quotes for a part of the value. `written` says which types keep what is wr
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import accumulate
-from pathlib import Path
 from typing import Any, cast
 
 import duckdb
@@ -66,19 +66,21 @@ def read_text(connection: duckdb.DuckDBPyConnection, path: str) -> str:
     return write_call(path, known[1])
 
 
-def find_replaced(sql: str, reads: Iterable[Sequence[str]] | None) -> str | None:
-    """Return a file in whose place there is another one than was looked at, if the statement reads it.
+def find_looked_at(sql: str, reads: Iterable[Sequence[str]] | None) -> dict[str, State]:
+    """Return the files that were looked at and that a statement reads, as they were.
 
-    What was found out tells its columns by their order. A file that has grown keeps the order. `reads`: the statement's
-    relations, their names in parts; None: those whose name its text has.
+    `reads`: the statement's relations, their names in parts; None: those whose name its text has.
     """
-    named = sql.lower() if reads is None else {parts[-1].lower() for parts in reads}
-    replaced = (
-        path
-        for path, (state, _) in _KNOWN.items()
-        if Path(path).stem.lower() in named and _is_other(state, observe(path))
-    )
-    return next(replaced, None)
+    named = sql.lower().replace('""', '"') if reads is None else {parts[-1].lower() for parts in reads}
+    return {path: state for path, (state, _) in _KNOWN.items() if os.path.splitext(path)[0].lower() in named}
+
+
+def find_replaced(files: Mapping[str, State]) -> str | None:
+    """Return a file in whose place there is another one than was looked at.
+
+    What was found out tells its columns by their order. A file that has grown keeps the order.
+    """
+    return next((path for path, state in files.items() if _is_other(state, observe(path))), None)
 
 
 def _is_other(state: State, now: State) -> bool:
