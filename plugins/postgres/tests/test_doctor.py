@@ -147,10 +147,12 @@ async def test_an_aggregate_of_functions_that_are_a_danger_is_one(bench: Bench):
         REVOKE EXECUTE ON FUNCTION app.odd(integer, integer), app.lent(integer, integer) FROM PUBLIC;
         CREATE AGGREGATE app.odds (integer) (sfunc = app.odd, stype = integer);
         CREATE AGGREGATE app.loans (integer) (sfunc = app.lent, stype = integer);
+        CREATE AGGREGATE app.files (text) (sfunc = textcat, stype = text, initcond = '', finalfunc = pg_read_file);
     """)
     (danger,) = await bench.dangers()
     assert "app.odds" in danger.message
     assert "app.loans" in danger.message
+    assert "app.files" in danger.message  # the role may not call pg_read_file itself
     await bench.run(danger.remedy)
     assert await bench.dangers() == []
 

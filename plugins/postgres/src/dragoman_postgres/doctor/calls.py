@@ -104,13 +104,16 @@ WHERE has_function_privilege(session_user, p.oid, 'EXECUTE') AND has_schema_priv
       ELSE n.nspname NOT IN ('pg_catalog', 'information_schema') AND e.oid IS NULL
         -- What CREATE TYPE ... AS RANGE makes beside the type.
         AND (l.lanname <> 'internal' OR p.prosrc !~ '^(multi)?range_constructor[0-3]$')
-        -- An aggregate does what its functions do, with its owner's right to call them.
+        -- An aggregate does what its functions do, with its owner's right to call them. Those of the server and of
+        -- extensions that the role may call itself are found as such.
         AND (p.prokind <> 'a' OR EXISTS (
           SELECT FROM pg_aggregate g JOIN pg_proc s ON s.oid = ANY (ARRAY[g.aggtransfn, g.aggfinalfn, g.aggcombinefn,
             g.aggserialfn, g.aggdeserialfn, g.aggmtransfn, g.aggminvtransfn, g.aggmfinalfn]::oid[])
           JOIN pg_language sl ON sl.oid = s.prolang
-          WHERE g.aggfnoid = p.oid AND s.oid >= 16384 AND (s.prosecdef OR NOT sl.lanpltrusted) AND NOT EXISTS (
-            SELECT FROM pg_depend m WHERE m.classid = 'pg_proc'::regclass AND m.objid = s.oid AND m.deptype = 'e'))) END
+          WHERE g.aggfnoid = p.oid AND (s.prosecdef OR NOT sl.lanpltrusted)
+            AND NOT (has_function_privilege(session_user, s.oid, 'EXECUTE') AND (s.oid < 16384 OR EXISTS (
+              SELECT FROM pg_depend m
+              WHERE m.classid = 'pg_proc'::regclass AND m.objid = s.oid AND m.deptype = 'e'))))) END
 ORDER BY 1
 """
 _C = ("c", "internal")
