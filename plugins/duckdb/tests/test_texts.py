@@ -275,6 +275,17 @@ def replace_table(folder: Path) -> None:
     (folder / "new").replace(folder / "t.csv")
 
 
+def replace_table_twice(folder: Path) -> None:
+    """The file system may give the second one the number of the first."""
+    replace_table(folder)
+    replace_table(folder)
+
+
+def write_table_over(folder: Path) -> None:
+    """The number stays the same, as it may if a file is replaced twice."""
+    (folder / "t.csv").write_text("c,id\n7,1\n7,1\n")
+
+
 def grow_table(folder: Path) -> None:
     with (folder / "t.csv").open("a") as file:
         file.write("2,8\n")
@@ -282,9 +293,10 @@ def grow_table(folder: Path) -> None:
 
 @pytest.mark.parametrize("reads", [[("T",)], [("main", "t")], None])
 @pytest.mark.parametrize("sql", ["SELECT id FROM t", "SELECT id FROM t WHERE id = 5", "SELECT c FROM t WHERE c = 7"])
-def test_no_row_of_a_file_that_another_one_replaces_meanwhile_is_answered(tmp_path, monkeypatch, sql, reads):
+@pytest.mark.parametrize("change", [replace_table, replace_table_twice, write_table_over])
+def test_no_row_of_a_file_that_another_one_replaces_meanwhile_is_answered(tmp_path, monkeypatch, change, sql, reads):
     """The other one has its columns in another order, and DuckDB would take them for those of the first."""
-    sent = answer_while(tmp_path, monkeypatch, replace_table, Run(sql, [], 10, 1000, 10, reads=reads))
+    sent = answer_while(tmp_path, monkeypatch, change, Run(sql, [], 10, 1000, 10, reads=reads))
     assert not any(isinstance(each, Rows) for each in sent)
     assert isinstance(sent[-1], Failed)
     assert sent[-1].error == "Busy"

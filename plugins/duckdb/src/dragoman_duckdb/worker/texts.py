@@ -13,7 +13,7 @@ import contextlib
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import accumulate
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import duckdb
 
@@ -40,7 +40,19 @@ AS_TEXT = "all_varchar = true, quote = '\"', escape = '\"'"
 ISO = "%Y-%m-%d"
 """The format of dates without which DuckDB reads all of these, `infinity`, 2024/01/01 and years before 1 as well."""
 Facts = Mapping[str, Any]
-_KNOWN: dict[str, tuple[State, str]] = {}
+START = 4096
+"""Bytes at the beginning of a file that tell it from one that took its place: a file system gives numbers again."""
+
+
+class Looked(NamedTuple):
+    """What a file was when it was looked at, and the options that were found out."""
+
+    state: State
+    start: bytes
+    options: str
+
+
+_KNOWN: dict[str, Looked] = {}
 """What was found out of each file: when another one comes or changes, it is not looked at again."""
 
 
@@ -61,30 +73,41 @@ def read_text(connection: duckdb.DuckDBPyConnection, path: str) -> str:
     """Return the call that reads a file with the types that hold every value of all its rows."""
     state = observe(path)
     known = _KNOWN.get(path)
-    if known is None or known[0] != state:
-        known = _KNOWN[path] = state, _options(connection, path)
-    return write_call(path, known[1])
+    if known is None or known.state != state:
+        known = _KNOWN[path] = Looked(state, _read_start(path), _options(connection, path))
+    return write_call(path, known.options)
 
 
-def find_looked_at(sql: str, reads: Iterable[Sequence[str]] | None) -> dict[str, State]:
-    """Return the files that were looked at and that a statement reads, as they were.
+def find_looked_at(sql: str, reads: Iterable[Sequence[str]] | None) -> dict[str, Looked]:
+    """Return the files that were looked at and that a statement reads.
 
     `reads`: the statement's relations, their names in parts; None: those whose name its text has.
     """
     named = sql.lower().replace('""', '"') if reads is None else {parts[-1].lower() for parts in reads}
-    return {path: state for path, (state, _) in _KNOWN.items() if os.path.splitext(path)[0].lower() in named}
+    return {path: looked for path, looked in _KNOWN.items() if os.path.splitext(path)[0].lower() in named}
 
 
-def find_replaced(files: Mapping[str, State]) -> str | None:
+def find_replaced(files: Mapping[str, Looked]) -> str | None:
     """Return a file in whose place there is another one than was looked at.
 
     What was found out tells its columns by their order. A file that has grown keeps the order.
     """
-    return next((path for path, state in files.items() if _is_other(state, observe(path))), None)
+    return next((path for path, looked in files.items() if _is_other(looked, path)), None)
 
 
-def _is_other(state: State, now: State) -> bool:
-    return state is None or now is None or state[0] != now[0]
+def _is_other(looked: Looked, path: str) -> bool:
+    now = observe(path)
+    if looked.state is None or now is None or looked.state[0] != now[0]:
+        return True
+    return looked.state != now and not _read_start(path).startswith(looked.start)
+
+
+def _read_start(path: str) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            return file.read(START)
+    except OSError:
+        return b""
 
 
 def write_call(path: str, options: str = AS_TEXT) -> str:
