@@ -171,6 +171,14 @@ async def test_bytes_that_are_no_utf8_are_told_as_such(server: Server, planted: 
     assert "SQL_ASCII" in raised.value.suggestion
 
 
+async def test_bytes_that_a_query_takes_for_a_text_are_told_as_such(server: Server, database_name: str):
+    async with Gateway.open([server.configure(database_name)]) as gateway:
+        with pytest.raises(QueryError, match="invalid byte sequence") as raised:
+            await gateway.query(None, r"SELECT convert_from('\xe9'::bytea, 'UTF8')")
+        assert "convert_from" in raised.value.suggestion
+        assert (await gateway.query(None, r"SELECT convert_from('\xe9'::bytea, 'LATIN1')")).rows == [["é"]]
+
+
 async def test_a_value_that_is_no_utf8_is_read_as_bytes(server: Server):
     name = await server.create(r"CREATE TABLE plain (v) AS SELECT E'caf\351'::text", encoding="SQL_ASCII")
     async with Gateway.open([server.configure(name)]) as gateway:
