@@ -9,6 +9,7 @@ from dataclasses import replace
 import asyncpg
 import pytest
 from dragoman import ConfigurationError, ConnectionFailed, Gateway, PermissionDenied, Principal, Secret, UnknownDatabase
+from dragoman.cli.checking import Check
 from dragoman.config import Configuration, Results, Server, load
 from dragoman.config.roles import Grant, Role
 from dragoman.gateway.breaker import FAILURES
@@ -336,6 +337,15 @@ async def test_a_role_that_cannot_be_taken_refuses_its_callers_without_naming_it
                 await rows(gateway, ANN)
             assert name not in str(raised.value.as_dict())
             assert (await rows(gateway, BOSS))[0][0] == 300
+
+
+async def test_the_check_of_a_configuration_tells_why_roles_were_not_checked(place):
+    wrong = replace(place, database_roles={"seller": "stranger", "boss": 'o"dd; boss'})
+    check = Check(Configuration(databases={wrong.name: wrong}, roles=roles_of(wrong)), [])
+    assert await check.problems() == []
+    (warning,) = check.warnings
+    assert "roles were not checked: " in warning
+    assert "does not let the gateway act for this caller" in warning
 
 
 async def test_whom_the_server_refuses_shuts_nobody_else_out(place):

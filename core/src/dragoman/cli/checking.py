@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -77,7 +78,7 @@ class Check:
         try:
             async with asyncio.timeout(PATIENCE):
                 found = [problem async for problem in self._contents(gateway.database(name))]
-            self._note_roles(gateway, name)
+            await self._note_roles(gateway, name)
             return found
         except (DragomanError, TimeoutError) as error:
             database = self.configuration.databases[name]
@@ -87,11 +88,13 @@ class Check:
             self.warnings.append(f"databases.{name}: schemas and keys were not checked: {why}")
             return []
 
-    def _note_roles(self, gateway: Gateway, name: str) -> None:
-        """Note roles that opening the gateway had no time to check. Those that do not fit would have kept it closed."""
+    async def _note_roles(self, gateway: Gateway, name: str) -> None:
+        """Note roles that opening the gateway could not check. Those that do not fit would have kept it closed."""
         grants = gateway.roles.everything(name)
-        if grants and not all(face.fitting(grants).fits for face in gateway.database(name).identity_views()):
-            self.warnings.append(f"databases.{name}: roles were not checked: that takes too long on this database.")
+        faces = gateway.database(name).identity_views() if grants else ()
+        unchecked = next((face for face in faces if not face.fitting(grants).fits), None)
+        if unchecked is not None:
+            self.warnings.append(f"databases.{name}: roles were not checked: {await _find_hindrance(unchecked)}")
 
     async def _contents(self, opened: OpenDatabase) -> AsyncIterator[Problem]:
         from dragoman.catalog import Places
@@ -126,3 +129,14 @@ class Check:
         line = line_of(self._lines, key.split(".")) if file and origin.endswith(file.name) else None
         message = error.message.removeprefix(f"{key}: ").rstrip(".")
         return Problem(origin, key, message, error.suggestion, line)
+
+
+async def _find_hindrance(opened: OpenDatabase) -> str:
+    """Return why roles could not be checked."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(PATIENCE):
+            try:
+                await opened.catalog.snapshot()
+            except DragomanError as error:
+                return error.message
+    return "that takes too long on this database."
