@@ -88,8 +88,8 @@ _STATES: dict[str, tuple[type[DragomanError], str]] = {
     "22P02": (QueryError, "Check the value: its notation does not match its type."),
     "22021": (
         QueryError,
-        "Some bytes are no text in this encoding: give convert_from that of its bytes. In a database in SQL_ASCII names,"
-        " comments and values may be so, those of the catalog too: the administrator can correct them."
+        "Some bytes are no text in this encoding: give convert_from that of its bytes. In a database in SQL_ASCII"
+        " names, comments and values may be so, those of the catalog too: the administrator can correct them."
         " encode(convert_to(v, 'SQL_ASCII'), 'escape') reads a value.",
     ),
     "22": (QueryError, "Check the values the query computes with, and their casts."),
