@@ -1,6 +1,7 @@
 """A place of the pool is free again only when the server has ended what was run on it."""
 
 import asyncio
+import gc
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 from dragoman import DragomanError
 from dragoman.testing.asking import ask, value_of
 from dragoman_postgres.executor import PostgresExecutor
+from dragoman_postgres.pool import Connections, Session
 from dragoman_postgres.testing import Server
 
 SIZE = 2
@@ -122,6 +124,35 @@ async def test_callers_that_go_away_while_a_connection_is_replaced_leave_no_back
         assert most() == 1
     await executor.aclose()
     await server.drop(name)
+
+
+async def test_a_connection_that_fails_when_its_caller_has_gone_is_no_error_of_the_gateway(server: Server):
+    name = await server.create()
+    connections = Connections(server.configure(name, pool_size=1))
+    told: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context))
+    lent: list[Session] = []
+
+    async def renew() -> None:
+        async with connections.lend(10) as session:
+            lent.append(session)
+            await server.run(f'ALTER DATABASE "{name}" ALLOW_CONNECTIONS false', "postgres")
+            await connections.renew(session)
+
+    renewing = asyncio.create_task(renew())
+    async with asyncio.timeout(60):
+        while not (lent and lent[0].renewing):
+            await asyncio.sleep(0)
+        renewing.cancel()
+        with suppress(asyncio.CancelledError):
+            await renewing
+    lent.clear()
+    await connections.aclose()
+    del renewing
+    gc.collect()
+    asyncio.get_running_loop().set_exception_handler(None)
+    await server.drop(name)
+    assert told == []
 
 
 async def test_closing_does_not_wait_for_what_cannot_be_ended(server: Server):

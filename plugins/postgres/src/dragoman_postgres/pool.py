@@ -172,7 +172,8 @@ class Connections(Manager[Session]):
     async def clean(self, resource: Session) -> bool:
         """Roll back what a statement has not rolled back itself; the connection is no use when that fails."""
         if resource.renewing is not None:
-            await asyncio.wait({resource.renewing})
+            # Nobody waits for its error any more: the connection is then closed, which is_usable sees.
+            await asyncio.wait({asyncio.gather(resource.renewing, return_exceptions=True)})
             resource.renewing = None
         resource.worked += time.monotonic() - resource.since
         if not resource.begun:
