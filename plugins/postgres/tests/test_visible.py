@@ -353,6 +353,36 @@ async def test_every_function_about_objects_is_on_a_list(admin):
     assert [name for (name,) in rows if not load_allowed().is_telling(name) and not fits(name, told_nothing)] == []
 
 
+HOLDING = """
+WITH RECURSIVE holding AS (
+  SELECT oid FROM pg_type WHERE typname ~ '^reg' AND typtype = 'b' AND typnamespace = 'pg_catalog'::regnamespace
+  UNION SELECT t.oid FROM holding AS h JOIN pg_type AS t ON h.oid IN (t.typelem, t.typbasetype)
+    OR EXISTS (SELECT FROM pg_attribute WHERE attrelid = t.typrelid AND atttypid = h.oid AND NOT attisdropped)
+) SELECT typname::text FROM holding JOIN pg_type USING (oid)
+  WHERE typnamespace IN ('pg_catalog'::regnamespace, 'information_schema'::regnamespace)
+"""
+
+
+async def test_every_type_of_the_system_that_holds_names_is_on_the_list(admin):
+    found = {name for (name,) in await admin.fetch(HOLDING)}
+    assert {"regclass", "_regproc", "pg_sequences"} <= found
+    assert found - load_allowed().naming == set()
+
+
+async def test_no_type_of_the_system_that_holds_names_can_be_named(gateway, admin):
+    for (name,) in await admin.fetch(HOLDING):
+        checked = (f"'x', '{name}'", f"'x', ' {name.upper()}'", f"'x', '{name} []'")
+        for sql in (
+            f"SELECT NULL::{name}",
+            f"SELECT NULL::pg_catalog.{name}[]",
+            f"SELECT * FROM json_to_record('{{}}') AS x (a {name})",
+            *(f"SELECT pg_input_is_valid({arguments})" for arguments in checked),
+            *(f"SELECT message FROM pg_input_error_info({arguments})" for arguments in checked),
+        ):
+            with pytest.raises(UnsafeSql):
+                await gateway.query("marked", sql)
+
+
 TELLING = f"""
 SELECT '{MARK}_s.{MARK}_t'::regclass
 SELECT '{MARK}_s.{MARK}_t'::pg_catalog.regclass
@@ -431,6 +461,11 @@ SELECT pg_input_is_valid('calm', '{MARK}_s.{MARK}_enum')
 SELECT pg_input_is_valid('{MARK}_s.{MARK}', 'regclass')
 SELECT pg_input_is_valid('{MARK}_s.{MARK}_enum', ' RegType')
 SELECT * FROM pg_input_error_info('calm', '{MARK}_s.{MARK}_enum')
+SELECT pg_input_is_valid('{{{MARK}_s.{MARK}_t}}', '_regclass')
+SELECT pg_input_is_valid('{{{MARK}_s}}', '_regnamespace')
+SELECT pg_input_is_valid('(,,,{MARK}_s.{MARK}_t,,,,,,,)', 'pg_sequences')
+SELECT jsonb_populate_record(NULL::pg_sequences, jsonb_build_object('data_type', g)) FROM generate_series(16384, 16999) g
+SELECT (a).aggfnoid FROM json_to_record('{{"a": {{"aggfnoid": "{MARK}_s.{MARK}_f"}}}}') AS x (a pg_aggregate)
 SELECT * FROM {MARK}_s.{MARK}_t
 SELECT * FROM {MARK}_s.{MARK}_v
 SELECT * FROM {MARK}_t

@@ -263,11 +263,16 @@ class Walk:
         arguments = tuple(map(read, call.get("args", ())))
         self._formed.append(FunctionCall(name, schema, call.get("location"), "function", arguments))
         if name.startswith("pg_input_") and len(arguments) == 2:
-            # The second argument names a type, like a cast.
-            for word in _TYPE_WORD.findall((arguments[1] or "").lower()):
-                self._types.setdefault((word, None), call.get("location"))
-                if word in SEARCHES:
-                    self._keep_made(_short(call["args"][0]), call.get("location"))
+            self._keep_type_text((arguments[1] or "").lower(), call)
+
+    def _keep_type_text(self, text: str, call: Node) -> None:
+        """Record the types that a text may name, as a cast would."""
+        for word in _TYPE_WORD.findall(text):
+            self._types.setdefault((word, None), call.get("location"))
+            if word in self._rules.naming:
+                self._keep_naming(word, None, call)
+            elif word in SEARCHES:
+                self._keep_made(_short(call["args"][0]), call.get("location"))
 
     def _keep_search(self, name: str, schema: str | None, call: Node) -> None:
         """Record a call whose first argument may be the name of a text search configuration.

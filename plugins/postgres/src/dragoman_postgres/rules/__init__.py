@@ -37,7 +37,7 @@ class Allowed:
     - `sampling`: those of `relations` that show values in the columns `sampled`.
     - `settings`: of SHOW.
     - `telling`: patterns of functions that show an object by its name or number.
-    - `naming`: types whose values are names, which numbers turn into where they are mixed.
+    - `naming`: types whose values are or hold names, which numbers turn into where they are mixed.
     - `constant`: those of them that may be written as a constant, with a name that has no schema, for a function in
       `searching`.
     - `searching`: functions whose first argument may be the name of a text search configuration.
@@ -100,11 +100,16 @@ def load_allowed() -> Allowed:
         settings=frozenset(policy["settings"]["names"].split()),
         mixing=frozenset(policy["mixing"]["names"].split()),
         telling=frozenset(patterns(policy["telling"])),
-        naming=frozenset(policy["naming"]["names"].split()),
+        naming=_naming(policy["naming"]),
         constant=frozenset(policy["naming"]["constant"].split()),
         searching=frozenset(policy["searching"]["names"].split()),
         substitutes=read_substitutes(policy["substitutes"]),
     )
+
+
+def _naming(policy: Mapping[str, str]) -> frozenset[str]:
+    rows = policy["rows"].split()
+    return frozenset([*policy["names"].split(), *rows, *(f"_{row}" for row in rows)])
 
 
 _OF_EXTENSIONS = ("", "public.", "extensions.")
