@@ -464,7 +464,7 @@ SELECT * FROM pg_input_error_info('calm', '{MARK}_s.{MARK}_enum')
 SELECT pg_input_is_valid('{{{MARK}_s.{MARK}_t}}', '_regclass')
 SELECT pg_input_is_valid('{{{MARK}_s}}', '_regnamespace')
 SELECT pg_input_is_valid('(,,,{MARK}_s.{MARK}_t,,,,,,,)', 'pg_sequences')
-SELECT jsonb_populate_record(NULL::pg_sequences, jsonb_build_object('data_type', g)) FROM generate_series(16384, 16999) g
+SELECT json_populate_record(NULL::pg_sequences, json_build_object('data_type', g)) FROM generate_series(16384, 16999) g
 SELECT (a).aggfnoid FROM json_to_record('{{"a": {{"aggfnoid": "{MARK}_s.{MARK}_f"}}}}') AS x (a pg_aggregate)
 SELECT * FROM {MARK}_s.{MARK}_t
 SELECT * FROM {MARK}_s.{MARK}_v
