@@ -76,6 +76,17 @@ async def test_garbage_before_the_handshake_does_no_harm(peer: Any) -> None:
     assert (await peer.handshake())["result"]["serverInfo"]["name"] == "dragoman"
 
 
+@pytest.mark.parametrize("method", ["ping", "resources/list"])
+async def test_a_request_is_answered_once_that_has_the_id_of_a_failed_handshake(peer: Any, method: str) -> None:
+    await peer.handshake()
+    await peer.send({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {}})
+    assert (await peer.receive())["error"]["code"] == -32602
+    await peer.send({"jsonrpc": "2.0", "id": 1, "method": method})
+    assert "result" in await peer.receive()
+    await peer.send(PING)
+    assert (await peer.receive())["id"] == PING["id"]
+
+
 async def test_a_megabyte_in_one_message_passes(steady: Any) -> None:
     answer = await steady.call(1, "echo", sql="x" * 1_000_000)
     assert len(answer["result"]["structuredContent"]["arguments"]["sql"]) == 1_000_000

@@ -189,6 +189,7 @@ class Outgoing(Stream):
             self._wire.note_answer(message.id)
 
     def _note_version(self, message: types.JSONRPCMessage) -> None:
-        if isinstance(message, types.JSONRPCResponse) and message.id in self._incoming.handshakes:
+        if isinstance(message, types.JSONRPCResponse | types.JSONRPCError) and message.id in self._incoming.handshakes:
             self._incoming.handshakes.discard(message.id)
-            self._lines.set_version(str(message.result["protocolVersion"]))
+            if isinstance(message, types.JSONRPCResponse):
+                self._lines.set_version(str(message.result["protocolVersion"]))
