@@ -27,6 +27,11 @@ COMMANDS = [
     ["describe", "shop", "planted", "--json"],
     ["describe", "shop", "orderz"],
     ["doctor", "shop"],
+    ["check", "SELECT 1", f"word{ESCAPES}"],
+    ["check", "SELECT 1", f"sqlite:///{ESCAPES}"],
+    ["audit", "verify", f"--word{ESCAPES}"],
+    ["query", "shop", "SELECT 1", "--limit", f"word{ESCAPES}"],
+    [f"word{ESCAPES}"],
 ]
 
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, NoReturn, cast
 
-from dragoman.words import nearest
+from dragoman.words import nearest, visible_lines
 
 _CHOICE = re.compile(r"invalid choice: '(.*?)' \(choose from (.*)\)$", re.DOTALL)
 _UNKNOWN = re.compile(r"unrecognized arguments: (.*)$", re.DOTALL)
@@ -67,7 +67,7 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Print the usage, the error and the nearest known words to stderr. Exits with 2."""
-        super().error(message + self.suggest(message))
+        super().error(visible_lines(message + self.suggest(message)))
 
     def options(self) -> set[str]:
         """Return the options of this parser and of its commands."""
