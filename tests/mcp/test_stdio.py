@@ -8,6 +8,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ PATIENCE = 60.0
 
 PING = {"jsonrpc": "2.0", "id": 99, "method": "ping"}
 CALL = b'"jsonrpc":"2.0","method":"tools/call"'
+UNITS = ["".join(unit) for size in (1, 2, 3) for unit in product('"\\{[', repeat=size)]
 DEEP = b"[" * 5000 + b"]" * 5000
 DEEPEST = b"[" * 100_000 + b"]" * 100_000
 
@@ -103,6 +105,13 @@ async def test_an_overlong_request_is_answered_by_its_id(steady: Any, order: tup
     request = {"jsonrpc": "2.0", "method": "ping", "params": {"id": 5, "text": "x" * (9 * 1024 * 1024)}, "id": "long"}
     await steady.send(json.dumps({name: request[name] for name in order}).encode(), PING)
     assert (await steady.receive())["id"] == "long"
+    assert (await steady.receive())["id"] == PING["id"]
+
+
+@pytest.mark.parametrize("unit", UNITS)
+async def test_the_id_of_an_unreadable_line_is_found_in_one_pass(steady: Any, unit: str) -> None:
+    await steady.send(b'{"jsonrpc":"2.0","id":5,"method":' + unit.encode() * (1_000_000 // len(unit)), PING)
+    assert (await steady.receive())["id"] in (5, None)
     assert (await steady.receive())["id"] == PING["id"]
 
 

@@ -21,7 +21,7 @@ from dragoman.mcp.answers import is_request_id
 _MOST_TOKENS = 20_000
 _END = 16_000
 _STRING = rb'"(?:[^"\\]++|\\.)*+"'
-_TOKEN = re.compile(_STRING + rb"|[{}\[\]]", re.DOTALL)
+_TOKEN = re.compile(_STRING + rb'|[{}\[\]"]', re.DOTALL)
 _ID = rb'"id"\s*+:\s*+(' + _STRING + rb"|-?(?:0|[1-9]\d*+))\s*+"
 _MEMBER = re.compile(_ID + rb"[,}]", re.DOTALL)
 _NEITHER = "Not a JSON-RPC 2.0 request or notification"
@@ -100,6 +100,8 @@ def _find_id(line: bytes) -> bytes:
     for count, token in enumerate(_TOKEN.finditer(line)):
         if count == _MOST_TOKENS:
             return find_id_at_ends(line[:_END], line[-_END:])
+        if token[0] == b'"':  # of a string without an end: it would be read to the end again from each of its quotes
+            break
         depth += {b"{": 1, b"[": 1, b"}": -1, b"]": -1}.get(token[0], 0)
         if depth == 1 and token[0] == b'"id"' and (member := _MEMBER.match(line, token.start())):
             found = member[1]
