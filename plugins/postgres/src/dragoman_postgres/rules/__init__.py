@@ -108,8 +108,9 @@ def load_allowed() -> Allowed:
 
 
 def _naming(policy: Mapping[str, str]) -> frozenset[str]:
-    rows = policy["rows"].split()
-    return frozenset([*policy["names"].split(), *rows, *(f"_{row}" for row in rows)])
+    """Return the types that are or hold names, and those of their arrays."""
+    types = f"{policy['names']} {policy['rows']}".split()
+    return frozenset(name for type_ in types for name in (type_, f"_{type_}"))
 
 
 _OF_EXTENSIONS = ("", "public.", "extensions.")
