@@ -269,10 +269,7 @@ class Walk:
         """Record the types that a text may name, as a cast would."""
         for word in _TYPE_WORD.findall(text):
             self._types.setdefault((word, None), call.get("location"))
-            if word in self._rules.naming:
-                self._keep_naming(word, None, call)
-            elif word in SEARCHES:
-                self._keep_made(_short(call["args"][0]), call.get("location"))
+            self._keep_read_type(word, call.get("location"), made=call["args"][0])
 
     def _keep_search(self, name: str, schema: str | None, call: Node) -> None:
         """Record a call whose first argument may be the name of a text search configuration.
@@ -310,15 +307,21 @@ class Walk:
         cast = node[key]
         type_ = cast["typeName"]
         name, _ = _split_name(type_["names"])
-        if name in self._rules.naming:
+        arguments = (_literal(cast["arg"]),) if id(cast) in self._configurations else None
+        if self._keep_read_type(name, type_.get("location"), arguments, made=cast["arg"]):
             self._naming.add(id(type_))
-            self._keep_naming(name, (_literal(cast["arg"]),) if id(cast) in self._configurations else None, type_)
-        elif name in SEARCHES:
-            self._naming.add(id(type_))
-            self._keep_made(_short(cast["arg"]), type_.get("location"))
 
-    def _keep_naming(self, name: str, arguments: tuple[str | None, ...] | None, type_: Node) -> None:
-        self._formed.append(FunctionCall(name, None, type_.get("location"), "syntax", arguments))
+    def _keep_read_type(
+        self, name: str, offset: int | None, arguments: tuple[str | None, ...] | None = None, made: Node | None = None
+    ) -> bool:
+        """Record a type whose text matters, `made` of a value where one is known. Return whether it is such a type."""
+        if name in self._rules.naming:
+            self._formed.append(FunctionCall(name, None, offset, "syntax", arguments))
+        elif name in SEARCHES:
+            self._keep_made(None if made is None else _short(made), offset)
+        else:
+            return False
+        return True
 
     def _keep_made(self, text: str | None, offset: int | None) -> None:
         """Record that a text search query is built from a text."""
@@ -430,12 +433,8 @@ class Walk:
         """Record the name of a type."""
         named = _split_name(node[key]["names"])
         self._types.setdefault(named, node[key].get("location"))
-        if id(node[key]) in self._naming:
-            return
-        if named[0] in self._rules.naming:
-            self._keep_naming(named[0], None, node[key])
-        elif named[0] in SEARCHES:
-            self._keep_made(None, node[key].get("location"))
+        if id(node[key]) not in self._naming:
+            self._keep_read_type(named[0], node[key].get("location"))
 
     def table_function(self, node: Node, key: str) -> None:
         """Record that a name in FROM may be a value of any type, and which name."""
